@@ -156,8 +156,10 @@ struct core_request {
 	 * for. */
 	uint64_t client;
 	enum core_op op;
-	/* The key. LIST: the prefix of the keys. */
+	/* The key. LIST: the prefix of the keys. And its hash, if core_value_bytes has noted it;
+	 * else 0. */
 	struct slice key;
+	uint64_t key_hash;
 	/* The owner; the value; and the identity that the connection has proven, which is empty for
 	 * a local caller. */
 	struct slice owner, value, identity;
@@ -179,18 +181,15 @@ struct core_request {
 	bool now;
 	/* WAIT: the caller waits until the key is free; else until it is held. */
 	bool for_free;
-	/* UPDATE: which of `expected` and `expected_seq` are given. If both are, either of them is
-	 * enough. */
+	/* UPDATE: which of `expected` and `expected_seq` are given; either of them is enough. */
 	bool expect_value, expect_seq;
 	struct slice expected;
 	struct ballot expected_seq;
 	/* CHANGE: what is to be changed, borrowed for the step with all its slices. */
 	const struct core_change *change;
-	/* LIST: the list begins with the first key after this one; when it is empty, with the first
-	 * of all. */
+	/* LIST: it begins with the first key after this one; if this is empty, with the first. */
 	struct slice after;
-	/* LIST, WAITERS with `prefix`: the most entries that are wanted, 1 .. 1000; 0 stands for
-	 * 100. */
+	/* LIST, WAITERS with `prefix`: the most entries that are wanted, 1 .. 1000; 0: 100. */
 	uint32_t limit;
 	/* ACQUIRE: the lock terms, with an empty set. ASK: the priority alone. */
 	struct terms terms;
@@ -482,8 +481,9 @@ bool core_inspect(const struct core *core, struct slice key, struct instant now,
  * `visit` returns false. `visit` must not touch the core. Returns false if there are more. */
 bool core_inspect_holders(const struct core *core, struct slice key, struct instant now,
 	uint32_t most, bool (*visit)(void *ctx, const struct core_entry *entry), void *ctx);
-/* Returns the bytes of the values of a key's records, of the first few if there are many. */
-uint64_t core_value_bytes(const struct core *core, struct slice key);
+/* Returns the bytes of the values of the key's records, of the first few if there are many. Notes
+ * the hash of the request's key, which must not change after that. */
+uint64_t core_value_bytes(const struct core *core, struct core_request *request);
 /* Shows all held keys with the prefix, in no order, until `visit` returns false. `visit` must not
  * touch the core. */
 void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,

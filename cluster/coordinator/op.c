@@ -34,7 +34,7 @@ static bool copy_bytes(struct core *core, struct op *op, const struct core_reque
 	at = copy(at, expected, &op->expected);
 	at = copy(at, r->label, &op->label);
 	copy(at, r->to, &op->to);
-	op->key_hash = table_hash(core, op->key);
+	op->key_hash = r->key_hash ? r->key_hash : table_hash(core, op->key);
 	return true;
 }
 

@@ -95,8 +95,18 @@ uint64_t op_not_voting(const struct core *core, const struct op *op) {
 }
 
 struct message op_message(const struct op *op, enum message_kind kind) {
-	return (struct message){ .kind = kind, .round = op->round, .key = op->key,
-		.lock_id = op->lock_id, .owner = op->owner, .identity = op->identity,
-		.value = op->value, .label = op->label, .terms = op->terms,
-		.lease_us = (uint64_t)(op->lease / SPAN_US), .key_hash = op->key_hash };
+	struct message m;
+	message_clear(&m);
+	m.kind = kind;
+	m.round = op->round;
+	m.key = op->key;
+	m.lock_id = op->lock_id;
+	m.owner = op->owner;
+	m.identity = op->identity;
+	m.value = op->value;
+	m.label = op->label;
+	m.terms = op->terms;
+	m.lease_us = (uint64_t)(op->lease / SPAN_US);
+	m.key_hash = op->key_hash;
+	return m;
 }

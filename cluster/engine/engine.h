@@ -39,6 +39,11 @@ void clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slic
 /* Queues a message and copies its bytes. A message to the node itself is handled later in the
  * step. */
 void out_send(struct core *core, uint32_t peer, const struct message *m);
+/* Queues an answer of this kind to the peer's message `to`, all zero but for its round, and returns
+ * it. The caller fills it in before anything else is sent. It carries no bytes: nothing copies
+ * them. */
+struct message *out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to);
 /* Copies the bytes of a message that is sent several times in this step, so that out_send need not
  * copy them each time. The message points to the copy then. Without memory it stays as it is. */
 void out_keep(struct core *core, struct message *m);

@@ -34,6 +34,8 @@ struct core_out {
 	 * message. */
 	struct arena message_bytes;
 	size_t queued;
+	/* Where an answer is written that cannot be queued (out_answer). */
+	struct message unsent;
 	/* There are `replies_count` replies, of which the driver has read the first `replies_read`.
 	 * The notes are kept in the same way. */
 	struct core_reply *replies;
@@ -151,44 +153,67 @@ void out_keep(struct core *core, struct message *m) {
 	m->kept = bytes == SIZE_MAX ? 0 : bytes;
 }
 
-/* Copies the message, and its bytes unless they are kept already. False: no memory. */
-static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
-	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
-		sizeof *q->messages)) {
-		return false;
+/* A message that cannot be queued is a message that the network lost, and that happens only
+ * together with the link. So nothing more is sent over the link, and its loss is handled at the end
+ * of the step (section 1, Frames). */
+static void lose(struct core *core, uint32_t peer) {
+	COUNT(core, no_memory);
+	core->engine.failed |= (uint64_t)1 << peer;
+}
+
+/* Returns the place of the next message to the peer, which does not count yet. NULL: the link takes
+ * no message. */
+static inline struct message *next_place(struct core *core, uint32_t peer) {
+	const bool own = peer == core->self;
+	if ((own ? core->engine.self_lost : !core->peers[peer].up) ||
+		(core->engine.failed >> peer & 1)) {
+		return NULL;
 	}
-	struct message *copy = &q->messages[q->count];
+	struct queue *q = &core->out->peers[peer];
+	if ((!own && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) ||
+		!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
+			sizeof *q->messages)) {
+		lose(core, peer);
+		return NULL;
+	}
+	return &q->messages[q->count];
+}
+
+void out_send(struct core *core, uint32_t peer, const struct message *m) {
+	struct queue *q = &core->out->peers[peer];
+	struct message *copy = next_place(core, peer);
+	if (copy == NULL) {
+		return;
+	}
 	message_copy(copy, m);
 	const size_t bytes = m->kept ? m->kept : keep_bytes(core, copy);
 	if (bytes > OUT_PEER_BYTES_MAX - q->bytes) {
-		return false;
+		lose(core, peer);
+		return;
 	}
 	/* A handler may copy what this node says to itself into another message. */
 	copy->kept = 0;
-	const bool own = q == &core->out->peers[core->self];
+	const bool own = peer == core->self;
 	copy->same = own ? 0 : m->same;
 	copy->key_hash = own ? m->key_hash : 0;
 	q->bytes += bytes;
 	q->count++;
 	core->out->queued++;
-	return true;
 }
 
-/* A message that cannot be queued is a message that the network lost, and that happens only
- * together with the link. So nothing more is sent over the link, and its loss is handled at the end
- * of the step (section 1, Frames). */
-void out_send(struct core *core, uint32_t peer, const struct message *m) {
-	struct core_out *out = core->out;
-	if ((peer == core->self ? core->engine.self_lost : !core->peers[peer].up) ||
-		(core->engine.failed >> peer & 1)) {
-		return;
+struct message *out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to) {
+	struct message *answer = next_place(core, peer);
+	if (answer) {
+		core->out->peers[peer].count++;
+		core->out->queued++;
+	} else {
+		answer = &core->out->unsent;
 	}
-	struct queue *q = &out->peers[peer];
-	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) ||
-		!queue_add(core, q, m)) {
-		COUNT(core, no_memory);
-		core->engine.failed |= (uint64_t)1 << peer;
-	}
+	message_clear(answer);
+	answer->kind = kind;
+	answer->round = to->round;
+	return answer;
 }
 
 enum out_backlog out_backlog(const struct core *core, uint32_t peer) {

@@ -134,36 +134,46 @@ static void promise_refused(struct core *core, struct key *key, uint32_t from,
 	}
 }
 
-void master_promise(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer;
-	master_answer(&answer, MESSAGE_PROMISE_ANSWER, m);
-	const uint64_t hash = message_hash(core, m);
-	struct key *key = table_find_hashed(core, m->key, hash);
-	answer.status = rule_promise_in_order(core, key, from, m);
-	if (answer.status == STATUS_OK) {
-		key = key ? key : table_add(core, table_live(core), m->key, hash);
-		if (key) {
-			master_grant(core, key, m, from, &answer);
-		} else {
-			answer.status = STATUS_FULL;
-		}
-	} else if (answer.status == STATUS_HELD_SELF) {
+/* Answers a request that gets no promise, for this reason. Returns the status of the answer: a
+ * request with a turn may be parked. It is rare, and its caller is to cost little. */
+static __attribute__((noinline)) enum status no_promise(struct core *core, struct key *key,
+	uint32_t from, const struct message *m, enum status refused) {
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round,
+		.status = refused };
+	if (refused == STATUS_HELD_SELF) {
 		master_held_self(core, key, key_record(key, m->lock_id), &answer);
 	} else {
-		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
+		bool held = refused == STATUS_HELD || refused == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 &&
 			span_from_us(answer.left_us) <= answer.terms.delay;
 		if (key) {
 			promise_refused(core, key, from, m->lock_id);
 		}
-		if (key && (m->flags & FLAG_TURN) &&
-			queue_park(core, key, from, m, answer.status)) {
+		if (key && (m->flags & FLAG_TURN) && queue_park(core, key, from, m, refused)) {
 			answer.status = STATUS_PARKED;
 		}
 	}
-	count_promise(core, answer.status);
 	out_send(core, from, &answer);
+	return answer.status;
+}
+
+void master_promise(struct core *core, uint32_t from, const struct message *m) {
+	const uint64_t hash = message_hash(core, m);
+	struct key *key = table_find_hashed(core, m->key, hash);
+	enum status status = rule_promise_in_order(core, key, from, m);
+	if (status == STATUS_OK && key == NULL) {
+		key = table_add(core, table_live(core), m->key, hash);
+		status = key ? STATUS_OK : STATUS_FULL;
+	}
+	if (status == STATUS_OK) {
+		struct message *answer = out_answer(core, from, MESSAGE_PROMISE_ANSWER, m);
+		master_grant(core, key, m, from, answer);
+		status = answer->status;
+	} else {
+		status = no_promise(core, key, from, m, status);
+	}
+	count_promise(core, status);
 	if (key) {
 		queue_promise_changed(core, key);
 		table_settle(core, key);
@@ -361,27 +371,26 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 }
 
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer;
-	master_answer(&answer, MESSAGE_COMMIT_ANSWER, m);
-	answer.token = m->token;
 	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
-	answer.status = rule_commit(core, key, m);
-	count_commit(core, key, m, answer.status);
-	if (answer.status == STATUS_CLOCK) {
+	enum status status = rule_commit(core, key, m);
+	count_commit(core, key, m, status);
+	if (status == STATUS_CLOCK) {
 		clock_refused(core, from, m->token, m->key);
 	}
-	if (answer.status == STATUS_OK && !accept(core, &key, m, from)) {
-		answer.status = STATUS_FULL;
+	if (status == STATUS_OK && !accept(core, &key, m, from)) {
+		status = STATUS_FULL;
 		COUNT(core, commit_refused_full);
 	}
-	if (answer.status != STATUS_OK) {
-		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+	unseen_refused(core, m, key, status);
+	struct message *answer = out_answer(core, from, MESSAGE_COMMIT_ANSWER, m);
+	answer->status = status;
+	answer->token = m->token;
+	if (status != STATUS_OK) {
+		master_blocker(core, key, m->lock_id, &m->terms, answer);
 		/* The attempt begins again above this clock. */
-		answer.token = answer.status == STATUS_STALE ? core->clock : answer.token;
+		answer->token = status == STATUS_STALE ? core->clock : answer->token;
 	}
-	unseen_refused(core, m, key, answer.status);
-	out_send(core, from, &answer);
-	const bool waits = still_waits(m, answer.status),
+	const bool waits = still_waits(m, status),
 		keeps = waits && keep_place(core, &key, from, m);
 	if (key) {
 		if (!keeps) {

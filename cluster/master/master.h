@@ -100,14 +100,6 @@ bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
 
 /* ---- master.c ---- */
 
-/* Makes an answer of this kind to a message, with nothing in it yet. */
-static inline void master_answer(struct message *answer, enum message_kind kind,
-	const struct message *m) {
-	message_clear(answer);
-	answer->kind = kind;
-	answer->round = m->round;
-}
-
 void master_promise(struct core *core, uint32_t from, const struct message *m);
 void master_commit(struct core *core, uint32_t from, const struct message *m);
 void master_learn(struct core *core, uint32_t from, const struct message *m);

@@ -153,12 +153,10 @@ void master_release(struct core *core, uint32_t from, const struct message *m) {
 		: m->name ? roll_back(core, from, m)
 		: master_release_here(core, m, RECORD_RELEASED, NULL);
 	COUNT(core, release_ok);
-	struct message answer;
-	master_answer(&answer, MESSAGE_RELEASE_ANSWER, m);
-	answer.status = rule_votes(core);
-	answer.flags = had ? FLAG_HAD : 0;
-	answer.age_us = lacked_us(core, m->lock_id);
-	out_send(core, from, &answer);
+	struct message *answer = out_answer(core, from, MESSAGE_RELEASE_ANSWER, m);
+	answer->status = rule_votes(core);
+	answer->flags = had ? FLAG_HAD : 0;
+	answer->age_us = lacked_us(core, m->lock_id);
 }
 
 /* Bars the lock_id from extension, now and also if its record arrives later. */

@@ -2,8 +2,8 @@
  * inside itself reads so. It changes nothing. */
 #include "node.h"
 
-static const struct key *inspect_key(const struct core *core, struct slice name) {
-	uint64_t hash = table_hash(core, name);
+static const struct key *inspect_hashed(const struct core *core, struct slice name,
+	uint64_t hash) {
 	for (const struct map_node *n = map_first(&core->store.live->keys, hash); n;
 		n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
@@ -12,6 +12,10 @@ static const struct key *inspect_key(const struct core *core, struct slice name)
 		}
 	}
 	return NULL;
+}
+
+static const struct key *inspect_key(const struct core *core, struct slice name) {
+	return inspect_hashed(core, name, table_hash(core, name));
 }
 
 bool core_inspect_holders(const struct core *core, struct slice name, struct instant now,
@@ -33,8 +37,9 @@ bool core_inspect_holders(const struct core *core, struct slice name, struct ins
 /* The number of records that core_value_bytes samples. */
 #define VALUES_LOOKED_AT 16
 
-uint64_t core_value_bytes(const struct core *core, struct slice name) {
-	const struct key *key = inspect_key(core, name);
+uint64_t core_value_bytes(const struct core *core, struct core_request *request) {
+	request->key_hash = table_hash(core, request->key);
+	const struct key *key = inspect_hashed(core, request->key, request->key_hash);
 	uint64_t bytes = 0;
 	uint32_t looked = 0;
 	for (const struct record *r = key ? key->held : NULL; r && looked < VALUES_LOOKED_AT;

@@ -184,6 +184,7 @@ static void check_op(const struct core *core, const struct op *op) {
 	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING &&
 		op->state != OP_CATCHING_UP;
 	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
+	CHECK(op->key_hash == table_hash(core, op->key));
 	CHECK(op->state != OP_CATCHING_UP || list_empty(&op->callers));
 	CHECK(!acquiring || !list_empty(&op->callers));
 	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL ||

@@ -255,6 +255,7 @@ void request_handle(struct core *core, const struct core_request *r) {
 		struct core_request named = *r;
 		/* A repeat finds the request under its first key. */
 		named.key = r->locks[0].key;
+		named.key_hash = 0;
 		named.lock_id = r->locks[0].lock_id;
 		handle(core, &named);
 	} else {

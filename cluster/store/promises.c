@@ -3,6 +3,14 @@
  * is bounded, so a walk over them is short. */
 #include "store.h"
 
+struct promise *key_promise_among(const struct key *key, struct id128 lock_id) {
+	struct promise *p = key_promises(key);
+	while (p && !id128_equal(p->lock_id, lock_id)) {
+		p = p->next;
+	}
+	return p;
+}
+
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id) {
 	struct promise *p = key_promises(key);
 	while (p && id128_equal(p->lock_id, lock_id)) {

@@ -357,8 +357,14 @@ bool table_settle(struct core *core, struct key *key);
 struct key_more *table_more(struct core *core, struct key *key);
 /* Ends what is past its end. False: nothing is left, and the key was freed. */
 bool table_expire(struct core *core, struct key *key);
-/* Returns the key's record of the lock_id, or NULL. */
-struct record *key_record(const struct key *key, struct id128 lock_id);
+/* Returns the record of the lock_id of a key whose first record is another one, or NULL. */
+struct record *key_record_behind(const struct key *key, struct id128 lock_id);
+/* Returns the key's record of the lock_id, or NULL. Each message asks for it several times, and
+ * most keys have one record or none. */
+static inline struct record *key_record(const struct key *key, struct id128 lock_id) {
+	struct record *r = key->held;
+	return r == NULL || id128_equal(r->lock_id, lock_id) ? r : key_record_behind(key, lock_id);
+}
 /* Does the same as record_write with a record of the key. NULL: no memory, and nothing has changed.
  * The record may move, and is returned. */
 struct record *key_write(struct core *core, struct key *key, struct record *r,
@@ -382,13 +388,12 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 /* A key has at most so many promises. */
 #define PROMISES_A_KEY 32
 
-/* Returns the key's promise to this lock_id, or NULL. */
+/* Returns the promise to this lock_id of a key that may have some, or NULL. */
+struct promise *key_promise_among(const struct key *key, struct id128 lock_id);
+/* Returns the key's promise to this lock_id, or NULL. Each message asks for it several times, and
+ * most keys have none. */
 static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key_promises(key);
-	while (p && !id128_equal(p->lock_id, lock_id)) {
-		p = p->next;
-	}
-	return p;
+	return key->rare ? key_promise_among(key, lock_id) : NULL;
 }
 /* Returns a promise of the key to another lock_id, or NULL. */
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id);

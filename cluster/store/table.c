@@ -328,11 +328,8 @@ void table_swap(struct core *core) {
 }
 
 /* ---- records ---- */
-struct record *key_record(const struct key *key, struct id128 lock_id) {
+struct record *key_record_behind(const struct key *key, struct id128 lock_id) {
 	struct record *r = key->held;
-	if (r == NULL || id128_equal(r->lock_id, lock_id)) {
-		return r;
-	}
 	if (key_index(key)) {
 		return index_record(key_index(key), lock_id);
 	}

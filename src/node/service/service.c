@@ -135,7 +135,7 @@ static void service_draw(struct id128 *lock_id) {
  * keys, because it is sent to the masters later; and those of the key, because they are copied into
  * the answer later, also when a lock is acquired that is held already. While a request waits for
  * others, no value is under way for it (docs/security.md, Values under way). */
-static void service_value_begun(const struct service_call *call, const struct core_request *request,
+static void service_value_begun(const struct service_call *call, struct core_request *request,
 	struct request *open) {
 	const struct core *core = call->service->driver->core;
 	if (request->wait > 0) {
@@ -143,7 +143,7 @@ static void service_value_begun(const struct service_call *call, const struct co
 	}
 	uint64_t bytes = request->value.size * (request->lock_count ? request->lock_count : 1);
 	if (request->op == CORE_GET || request->op == CORE_ACQUIRE) {
-		bytes += core_value_bytes(core, request->key);
+		bytes += core_value_bytes(core, request);
 	}
 	if (bytes > 0) {
 		open->values = bytes;
