@@ -294,15 +294,23 @@ void unseen_written(struct core *core, const struct message *m) {
 
 void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
 	struct unseen *u = find(core, name, lock_id);
-	if (u && binding > u->record->binding) {
-		u->record->binding = binding;
+	if (u == NULL) {
+		return;
+	}
+	core->changes.unseen_bytes -= record_size(u->record);
+	const bool bound = record_bind(core, &u->record, binding);
+	core->changes.unseen_bytes += record_size(u->record);
+	if (!bound) {
+		drop(core, u);
+		missed(core, name);
 	}
 }
 
 bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id,
 	uint32_t binding) {
 	const struct unseen *u = find(core, name, lock_id);
-	return u && u->record->binding && u->record->binding <= binding;
+	const uint32_t has = u ? record_binding(u->record) : 0;
+	return has && has <= binding;
 }
 
 /* ---- refusals ---- */

@@ -59,6 +59,11 @@ struct permits granted_numbers(const struct core *core, const struct granted *b)
 /* Returns until when the granted lease may be trusted, rounded down by at most 33 us. */
 struct instant granted_deadline(const struct granted *b);
 
+/* Returns who was answered last, cut to GRANTED_ASKER_BITS; 0 for one that had gone by then. And
+ * sets it. */
+uint64_t granted_answered(const struct granted *b);
+void granted_put_asker(struct granted *b, uint64_t asker);
+
 /* Forgets the granted lease, if there is one. */
 void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id);
 

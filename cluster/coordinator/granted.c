@@ -10,47 +10,59 @@
 
 /* ---- what is packed ---- */
 
-static uint64_t units_of(int64_t clock) {
-	return clock > 0 ? (uint64_t)clock >> GRANTED_UNIT_BITS : 0;
-}
+#define TIME_MAX ((UINT64_C(1) << GRANTED_TIME_BITS) - 1)
+#define ASKER_LOW_BITS 19
 
-static int64_t clock_of(uint16_t high, uint32_t low) {
-	return (int64_t)(((uint64_t)high << 32 | low) << GRANTED_UNIT_BITS);
+static uint64_t units_of(int64_t clock) {
+	const uint64_t units = clock > 0 ? (uint64_t)clock >> GRANTED_UNIT_BITS : 0;
+	return units < TIME_MAX ? units : TIME_MAX;
 }
 
 struct instant granted_deadline(const struct granted *b) {
-	return (struct instant){ clock_of(b->boot_high, b->boot_low),
-		clock_of(b->raw_high, b->raw_low) };
+	return (struct instant){ (int64_t)((uint64_t)b->boot << GRANTED_UNIT_BITS),
+		(int64_t)((uint64_t)b->raw << GRANTED_UNIT_BITS) };
 }
 
 static void put_deadline(struct granted *b, struct instant deadline) {
-	const uint64_t boot = units_of(deadline.boot), raw = units_of(deadline.raw);
-	b->boot_high = (uint16_t)(boot >> 32);
-	b->boot_low = (uint32_t)boot;
-	b->raw_high = (uint16_t)(raw >> 32);
-	b->raw_low = (uint32_t)raw;
+	b->boot = units_of(deadline.boot) & TIME_MAX;
+	b->raw = units_of(deadline.raw) & TIME_MAX;
 }
 
-static uint64_t second_word(struct id128 lock_id) {
-	uint64_t w;
-	memcpy(&w, lock_id.b + sizeof w, sizeof w);
-	return w;
+/* Connections have numbers that count up, and names of requests are random. So no two connections
+ * are alike, and what is cut of a name goes into the rest. */
+static uint64_t asker_cut(uint64_t asker) {
+	return (asker ^ asker >> GRANTED_ASKER_BITS) & ((UINT64_C(1) << GRANTED_ASKER_BITS) - 1);
+}
+
+uint64_t granted_answered(const struct granted *b) {
+	return (uint64_t)b->asker_high << ASKER_LOW_BITS | b->asker_low;
+}
+
+void granted_put_asker(struct granted *b, uint64_t asker) {
+	const uint64_t cut = asker_cut(asker);
+	b->asker_low = cut & 0x7ffff;
+	b->asker_high = cut >> ASKER_LOW_BITS & 0x3ffff;
 }
 
 /* ---- finding ---- */
 
-/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not
- * kept, and for the first word of the lock_id. */
+/* One lock_id may be used for two keys. Keyed hashes of 96 bits, which nobody can aim at, stand for
+ * both, so that neither is kept. */
 static uint64_t hash_both(const struct core *core, uint64_t key_hash, struct id128 lock_id) {
 	return hash_lock_id(core, lock_id) ^ key_hash;
 }
 
+static uint32_t check_of(const struct core *core, struct id128 lock_id) {
+	uint64_t w[2];
+	memcpy(w, lock_id.b, sizeof w);
+	return (uint32_t)(hash_fold(w[0] + core->hash_key.k1, w[1] - core->hash_key.k0) >> 32);
+}
+
 static struct granted *find(const struct core *core, uint64_t hash, struct id128 lock_id) {
-	const uint64_t lock = second_word(lock_id);
 	const struct flat *all = &core->coordinator.granted_leases;
 	for (struct flat_entry *e = flat_first(all, hash); e; e = flat_next(all, e)) {
 		struct granted *b = CONTAINER_OF(e, struct granted, entry);
-		if (b->lock == lock) {
+		if (b->check == check_of(core, lock_id)) {
 			return b;
 		}
 	}
@@ -68,7 +80,8 @@ struct granted *granted_find(struct core *core, uint64_t key_hash, struct id128 
 struct granted *granted_of(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	uint64_t asker) {
 	struct granted *b = granted_find(core, key_hash, lock_id);
-	return b && asker && b->asker == (asker & GRANTED_ASKER) ? b : NULL;
+	const uint64_t cut = asker_cut(asker);
+	return b && cut && granted_answered(b) == cut ? b : NULL;
 }
 
 /* ---- permit numbers ---- */
@@ -78,7 +91,7 @@ static struct granted_numbers *find_numbers(const struct core *core, const struc
 	for (struct flat_entry *e = b->numbered ? flat_first(all, b->entry.hash) : NULL; e;
 		e = flat_next(all, e)) {
 		struct granted_numbers *n = CONTAINER_OF(e, struct granted_numbers, entry);
-		if (n->lock == b->lock) {
+		if (n->check == b->check) {
 			return n;
 		}
 	}
@@ -104,7 +117,7 @@ static bool put_numbers(struct core *core, struct granted *b, struct permits num
 			return false;
 		}
 		n = CONTAINER_OF(e, struct granted_numbers, entry);
-		n->lock = b->lock;
+		n->check = b->check;
 		b->numbered = true;
 	}
 	n->words[0] = numbers.w[0];
@@ -150,7 +163,7 @@ static struct granted *add(struct core *core, uint64_t hash, struct id128 lock_i
 		? flat_add(&core->coordinator.granted_leases, hash) : NULL;
 	struct granted *b = e ? CONTAINER_OF(e, struct granted, entry) : NULL;
 	if (b) {
-		b->lock = second_word(lock_id);
+		b->check = check_of(core, lock_id);
 	}
 	return b;
 }
@@ -168,7 +181,7 @@ static void put(struct core *core, struct granted *b, struct instant deadline, u
 		return;
 	}
 	put_deadline(b, deadline);
-	b->asker = asker & GRANTED_ASKER;
+	granted_put_asker(b, asker);
 }
 
 void granted_set(struct core *core, uint64_t key_hash, struct id128 lock_id,

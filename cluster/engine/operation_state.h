@@ -273,33 +273,33 @@ static inline void op_check_kind(const struct op *op, uint32_t kinds) {
 
 #include "group.h"
 
-#define GRANTED_ASKER (UINT64_MAX >> 1)
-/* The deadlines of granted leases are kept in units of 2^15 ns, which are 33 us. */
+/* The deadlines of granted leases are kept in units of 2^15 ns, which are 33 us. Their bits are
+ * enough for 36 years. */
 #define GRANTED_UNIT_BITS 15
+#define GRANTED_TIME_BITS 45
+#define GRANTED_ASKER_BITS 37
 /* A granted lease: a lock that this node has answered, and trusts until the deadline. There is one
  * for each lease, so it is an entry of a flat table (flat.h), and packed. The hash is of the key
  * and of the lock_id. */
 struct granted {
 	struct flat_entry entry;
-	/* The deadline by both clocks, rounded down: the high 16 bits of each, and the low 32
-	 * (granted_deadline). */
-	uint16_t boot_high, raw_high;
-	uint32_t boot_low, raw_low;
-	/* The second word of the lock_id. */
-	flat_u64 lock;
-	/* The connection that was answered last (op_asker), cut to GRANTED_ASKER; 0 for one that
-	 * had gone by then. */
-	flat_u64 asker : 63;
+	/* 32 bits more of the hash of the lock_id. */
+	uint32_t check;
+	/* The deadline by both clocks, rounded down (granted_deadline); and the connection that was
+	 * answered last (granted_answered). */
+	flat_u64 boot : GRANTED_TIME_BITS, asker_low : 19;
+	flat_u64 raw : GRANTED_TIME_BITS, asker_high : 18;
 	/* There is a struct granted_numbers of the lock. */
 	flat_u64 numbered : 1;
 };
-_Static_assert(sizeof(struct granted) <= 40, "one for each lease");
+_Static_assert(sizeof(struct granted) <= 32, "one for each lease");
 
 /* The permit numbers of a granted lease of a semaphore: those that were answered last. */
 struct granted_numbers {
-	/* The hash, and the lock, are those of the granted lease. */
+	/* The hash, and the rest of it, are those of the granted lease. */
 	struct flat_entry entry;
-	flat_u64 lock, words[2];
+	uint32_t check;
+	flat_u64 words[2];
 };
 
 #endif

@@ -361,7 +361,7 @@ struct hot_list {
 };
 
 /* What a walk over the live table has found of HOT_QUEUES and HOT_HELD. The number of HOT_HELD is
- * record.since, negated. */
+ * the time at which the lock was acquired, in nanoseconds of CLOCK_BOOTTIME, negated. */
 struct hot_found {
 	struct hot_list lists[2];
 };
@@ -379,8 +379,8 @@ struct oldest {
 	/* The bucket at which the walk goes on, and when it does so. */
 	size_t bucket;
 	struct instant next;
-	/* record.since of the oldest record that this walk has met so far, and of the one that the
-	 * last walk found; INT64_MAX for none. */
+	/* When the oldest lock that this walk has met so far was acquired, and the one that the
+	 * last walk found, in nanoseconds of CLOCK_BOOTTIME; INT64_MAX for none. */
 	int64_t found, known;
 };
 

@@ -47,9 +47,6 @@ struct record {
 	uint64_t wrote_clock;
 	/* When the record ends, lock delay included. */
 	struct instant end;
-	/* When the lock was acquired, as far as it is known here, in nanoseconds of CLOCK_BOOTTIME.
-	 * It is only shown, so one clock is enough. */
-	int64_t since;
 	/* The name that the record rests on: everything that was accepted for it had this name, or
 	 * name_before() of it (section 11). 0 means that several had, or that it is not known. */
 	uint64_t rests_on;
@@ -58,11 +55,12 @@ struct record {
 	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
 	 * that the record is finished. */
 	uint32_t sources;
-	/* terms.binding. */
-	uint32_t binding;
+	/* When the lock was acquired, as far as it is known here: the low 32 bits of units of
+	 * CLOCK_BOOTTIME (record_age), of which since_high has 8 more. It is only shown. */
+	uint32_t since_low;
 	/* The sizes of these parts in bytes, in bits that are enough for their limits. That of the
 	 * terms is in words of 8 bytes (record_terms_size), and is 0 if the terms have nothing but
-	 * `of` and `binding`. */
+	 * `of` and a binding. */
 	uint32_t value_size : 21, terms_words : 5;
 	/* There is room for a ballot behind the value; and that ballot is the highest one that this
 	 * master has noted for the record, which is above record_wrote (record_prepared). */
@@ -88,15 +86,18 @@ struct record {
 	/* The record was made by a commit or a repair that the rules let through, and not by a
 	 * merge; and a commit has made it, or was accepted for it (grants/). */
 	bool by_rules : 1, by_commit : 1;
+	/* There is room for terms.binding behind all else (record_binding). */
+	bool bindable : 1;
 	/* terms.of; and the number of who drew the ballot of `wrote_clock`. */
 	uint16_t of, origin;
 	/* core->tick when something was last accepted for the record. */
 	uint16_t accepted;
+	uint8_t since_high;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
-	 * and value, and room for a ballot, one behind the other. */
+	 * and value, and room for a ballot and a binding, one behind the other. */
 	uint8_t bytes[];
 };
-_Static_assert(offsetof(struct record, bytes) <= 110, "one for each lease");
+_Static_assert(offsetof(struct record, bytes) <= 103, "one for each lease");
 _Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
 	IDENTITY_MAX < 1 << 8, "the bits are enough");
 
@@ -105,30 +106,37 @@ static inline size_t record_terms_size(const struct record *r) {
 	return 8 * (size_t)r->terms_words;
 }
 
-/* Returns the lock terms of a record, put together from its fields and its bytes. */
-static inline struct terms record_terms(const struct record *r) {
+/* Returns the lock terms of a record but its binding, put together from its fields and bytes. */
+static inline struct terms record_plain_terms(const struct record *r) {
 	struct terms t = { .of = MODE_EXCLUSIVE };
 	if (record_terms_size(r)) {
 		memcpy(&t, r->bytes, sizeof t);
 	}
 	t.of = r->of;
-	t.binding = r->binding;
 	return t;
 }
 
 /* Returns the permit numbers of a semaphore's record; of any other record, none. */
 static inline struct permits record_set(const struct record *r) {
-	return record_terms(r).set;
+	return record_plain_terms(r).set;
 }
 
 /* Returns the lock delay of a record, in nanoseconds. */
 static inline span_ns record_delay(const struct record *r) {
-	return record_terms(r).delay;
+	return record_plain_terms(r).delay;
 }
 
-/* Returns the time since the lock was acquired, in nanoseconds. */
+/* record.since_low and since_high count units of 2^16 ns, which are 66 us. They go round once in
+ * 2.2 years, and no record seems to be older than that. */
+#define SINCE_UNIT_BITS 16
+#define SINCE_BITS 40
+
+/* Returns the time since the lock was acquired, in nanoseconds, rounded up by two units at most. */
 static inline span_ns record_age(const struct record *r, struct instant now) {
-	return now.boot > r->since ? clock_saturating_add(now.boot, -r->since) : 0;
+	const uint64_t since = (uint64_t)r->since_high << 32 | r->since_low,
+		units = (((uint64_t)now.boot >> SINCE_UNIT_BITS) - since) &
+		((UINT64_C(1) << SINCE_BITS) - 1);
+	return (span_ns)(units > 0 ? units + 1 : 0) << SINCE_UNIT_BITS;
 }
 
 /* A promise is an exclusive, short lease against other promises. */

@@ -234,7 +234,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}
-	if (widened || loosened || m->terms.binding > r->binding) {
+	if (widened || loosened) {
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		record_set_terms(core, key, r, &both);
 	}
@@ -283,6 +283,9 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
 		written = brings_value(core, r, m);
+		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {
+			return false;
+		}
 		/* A master that takes a value has noted its ballot. */
 		r = key_write(core, key, r, written ? &m->value : NULL,
 			written ? m->ballot : record_wrote(core, r),

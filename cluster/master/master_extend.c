@@ -46,12 +46,14 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round,
 		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_extend(core, key, m);
+	struct record *r = answer.status == STATUS_OK ? key_record(key, m->lock_id) : NULL;
+	if (r && (r = key_bind(core, key, r, (uint32_t)m->number)) == NULL) {
+		answer.status = STATUS_FULL;
+	}
 	count_extend(core, key, answer.status);
-	if (answer.status == STATUS_OK) {
-		struct record *r = key_record(key, m->lock_id);
+	if (r) {
 		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
 		r->rests_on = name_extended(core, r->rests_on, m->name);
-		r->binding = m->number > r->binding ? (uint32_t)m->number : r->binding;
 		answer.token = r->token;
 		answer.terms = record_terms(r);
 		answer.terms.set = extend_numbers_here(key, r, m->terms.set);

@@ -101,7 +101,8 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 	if (r == NULL && unseen_bound_to(core, name, lock_id, binding)) {
 		unseen_ended(core, key, name, lock_id, WATCH_EVENT_LOST);
 	}
-	if (r == NULL || r->binding == 0 || r->binding > binding) {
+	const uint32_t has = r ? record_binding(r) : 0;
+	if (has == 0 || has > binding) {
 		return false;
 	}
 	COUNT(core, binding_ended);

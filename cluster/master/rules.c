@@ -24,7 +24,8 @@ static enum status rule_released(const struct core *core, struct id128 lock_id, 
 
 /* Where copies of a record meet, the greater session binding counts. */
 static uint32_t later_binding(const struct record *own, uint32_t binding) {
-	return own && own->binding > binding ? own->binding : binding;
+	const uint32_t has = own ? record_binding(own) : 0;
+	return has > binding ? has : binding;
 }
 
 /* R5: the duration must not exceed max_lease. */

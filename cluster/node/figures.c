@@ -29,7 +29,8 @@ void figures_beat(struct core *core) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			hot_met(core, key);
 			for (const struct record *r = key->held; r; r = r->next) {
-				o->found = r->since < o->found ? r->since : o->found;
+				const int64_t since = core->now.boot - record_age(r, core->now);
+				o->found = since < o->found ? since : o->found;
 			}
 		}
 		o->bucket++;

@@ -75,11 +75,17 @@ void hot_met(struct core *core, const struct key *key) {
 			slice_of(NULL, 0));
 	}
 	const struct record *oldest = NULL;
+	span_ns age = 0;
 	for (const struct record *r = key->held; r; r = r->next) {
-		oldest = !r->closed && (!oldest || r->since < oldest->since) ? r : oldest;
+		const span_ns of = record_age(r, core->now);
+		if (!r->closed && (!oldest || of > age)) {
+			oldest = r;
+			age = of;
+		}
 	}
 	if (oldest) {
-		list_note(&finding->lists[HOT_HELD], -oldest->since, key, record_owner(oldest));
+		list_note(&finding->lists[HOT_HELD], age - core->now.boot, key,
+			record_owner(oldest));
 	}
 }
 

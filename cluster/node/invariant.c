@@ -201,6 +201,8 @@ static void check_op(const struct core *core, const struct op *op) {
 static void check_staging(const struct core *core) {
 	const struct table *t = core->store.staging;
 	struct sums s = { .held = 0 };
+	/* The leaves of a table that is emptied say nothing of its keys any more. */
+	const bool emptying = core->store.staging_use == STAGING_EMPTYING;
 	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n;
 			n = map_next_in_bucket(n), seen++) {
@@ -208,14 +210,16 @@ static void check_staging(const struct core *core) {
 			CHECK(&core->store.tables[key_table_index(key)] == t && key->held &&
 				key_promises(key) == NULL &&
 				(key_more(key) == NULL || key_index(key)));
-			digest_check_key(core, t, key, s.digests);
+			if (!emptying) {
+				digest_check_key(core, t, key, s.digests);
+			}
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;
 			}
 		}
 	}
-	CHECK(s.held == t->held_count &&
-		memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
+	CHECK(s.held == t->held_count);
+	CHECK(emptying || memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
 	CHECK(core->store.staging_use != STAGING_FREE || t->keys.count == 0);
 }
 

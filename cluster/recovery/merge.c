@@ -22,6 +22,9 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 			key_add_record(core, key, r);
 		}
 	} else {
+		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {
+			return NULL;
+		}
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		r->uneven = r->uneven || !permits_within(both.set, own.set) ||
 			!permits_within(both.set, m->terms.set);

@@ -22,7 +22,7 @@ static size_t put_record(const struct core *core, uint8_t *p, const struct key *
 	put_u16(p + 47, r->of);
 	put_u64(p + 49, set.w[0]);
 	put_u64(p + 57, set.w[1]);
-	put_u32(p + 65, r->binding);
+	put_u32(p + 65, record_binding(r));
 	memcpy(p + FIXED, key->name, key->size);
 	return FIXED + (size_t)key->size;
 }

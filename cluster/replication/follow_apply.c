@@ -15,7 +15,9 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 		slice_equal(record_label(r), m->label) &&
 		record_terms_size(r) == terms_rest(&m->terms)) {
 		const bool same = ballot_compare(record_wrote(core, r), m->ballot) == 0;
-		return key_write(core, key, r, same ? NULL : &m->value, m->ballot, prepared);
+		r = key_bind(core, key, r, m->terms.binding);
+		return r ? key_write(core, key, r, same ? NULL : &m->value, m->ballot, prepared)
+			: NULL;
 	}
 	struct record *fresh = record_new(core, m);
 	if (fresh == NULL || !record_write(core, &fresh, NULL, m->ballot, prepared)) {

@@ -122,13 +122,15 @@ struct key *digest_key(const struct table *t, uint32_t leaf, uint32_t index) {
 	}
 }
 
-/* The last key takes the place of this one. */
+/* The last key takes the place of this one. Nobody asks for the keys of a table that is emptied. */
 void digest_drop_key(struct core *core, struct key *key) {
 	struct table *t = key_table(core, key);
+	const bool asked_for = t != core->store.staging ||
+		core->store.staging_use != STAGING_EMPTYING;
 	const uint16_t number = key_leaf(key);
 	struct leaf *leaf = leaf_at(t, number);
 	const uint32_t index = key->node.own, last = leaf->count - 1;
-	if (index != last) {
+	if (index != last && asked_for) {
 		struct key *moved = digest_key(t, number, last);
 		*leaf_element(leaf, index) = moved->node.hash;
 		moved->node.own = index;

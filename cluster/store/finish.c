@@ -60,7 +60,8 @@ void finish_key(struct core *core, struct key *key) {
 		note_sources(core, r);
 		/* A failed request has given the lock back (section 11). */
 		const bool back = rolled_back_named(core, r->lock_id, r->rests_on);
-		const bool ended = back || tombstone_connection_ended(core, r->lock_id, r->binding);
+		const bool ended = back ||
+			tombstone_connection_ended(core, r->lock_id, record_binding(r));
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
 			core->observers->record_changed(core, key, r, RECORD_DISPROVED);

@@ -11,14 +11,6 @@ uint8_t terms_rest(const struct terms *t) {
 		: 0;
 }
 
-void record_put_terms(struct record *r, const struct terms *terms) {
-	r->of = terms->of;
-	r->binding = terms->binding;
-	if (record_terms_size(r)) {
-		memcpy(r->bytes, terms, sizeof *terms);
-	}
-}
-
 struct slice record_owner(const struct record *r) {
 	return slice_of(r->bytes + record_terms_size(r), r->owner_size);
 }
@@ -50,20 +42,58 @@ static size_t size_with(size_t bytes) {
 	return size > sizeof(struct record) ? size : sizeof(struct record);
 }
 
+static size_t before_binding(const struct record *r) {
+	return before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
+}
+
 /* Returns the size of all that stands behind the fields. */
 static size_t bytes_of(const struct record *r) {
-	return before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
+	return before_binding(r) + (r->bindable ? sizeof(uint32_t) : 0);
+}
+
+uint32_t record_binding(const struct record *r) {
+	uint32_t binding = 0;
+	if (r->bindable) {
+		memcpy(&binding, r->bytes + before_binding(r), sizeof binding);
+	}
+	return binding;
+}
+
+static void put_binding(struct record *r, uint32_t binding) {
+	memcpy(r->bytes + before_binding(r), &binding, sizeof binding);
+}
+
+void record_put_terms(struct record *r, const struct terms *terms) {
+	r->of = terms->of;
+	if (record_terms_size(r)) {
+		memcpy(r->bytes, terms, sizeof *terms);
+	}
+	if (r->bindable) {
+		put_binding(r, terms->binding);
+	}
+}
+
+struct terms record_terms(const struct record *r) {
+	struct terms t = record_plain_terms(r);
+	t.binding = record_binding(r);
+	return t;
 }
 
 size_t record_size(const struct record *r) {
 	return size_with(bytes_of(r));
 }
 
+static void put_since(struct record *r, int64_t boot) {
+	const uint64_t units = (uint64_t)boot >> SINCE_UNIT_BITS;
+	r->since_low = (uint32_t)units;
+	r->since_high = (uint8_t)(units >> 32);
+}
+
 /* style: record, because a new record is in no table yet. */
 struct record *record_new(struct core *core, const struct message *m) {
 	const uint8_t rest = terms_rest(&m->terms);
 	const size_t size = size_with(rest + m->owner.size + m->identity.size + m->label.size +
-		m->value.size);
+		m->value.size + (m->terms.binding ? sizeof m->terms.binding : 0));
 	struct record *r = alloc_new(&core->alloc, size);
 	if (r == NULL) {
 		COUNT(core, no_memory);
@@ -76,9 +106,9 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->lock_id = m->lock_id;
 	r->token = m->token;
 	r->wrote_clock = m->ballot.clock;
-	r->since = clock_saturating_add(core->now.boot, -span_from_us(m->age_us));
+	put_since(r, clock_saturating_add(core->now.boot, -span_from_us(m->age_us)));
 	r->terms_words = (size_t)rest / 8 & 0x1f;
-	record_put_terms(r, &m->terms);
+	r->bindable = m->terms.binding > 0;
 	r->barred = (m->flags & FLAG_BARRED) != 0;
 	/* Those who decode and ask have checked the sizes. */
 	r->owner_size = m->owner.size & 0x1ff;
@@ -87,6 +117,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->value_size = m->value.size & 0x1fffff;
 	slice_put(slice_put(slice_put(slice_put(
 		r->bytes + rest, m->owner), m->identity), m->label), m->value);
+	record_put_terms(r, &m->terms);
 	return r;
 }
 
@@ -130,6 +161,7 @@ bool record_write(struct core *core, struct record **at, const struct slice *val
 	const size_t size = size_with(bytes_of(*at) +
 		(room && !(*at)->ballot_room ? sizeof prepared : 0) +
 		(value ? value->size - (*at)->value_size : 0));
+	const uint32_t binding = record_binding(*at);
 	uint16_t origin;
 	if (!origin_take(core, wrote, &origin)) {
 		return false;
@@ -151,6 +183,22 @@ bool record_write(struct core *core, struct record **at, const struct slice *val
 	if (differ) {
 		memcpy(r->bytes + before_ballot(r), &prepared, sizeof prepared);
 	}
+	if (r->bindable) {
+		put_binding(r, binding);
+	}
+	return true;
+}
+
+/* style: record, because no copy of a record rests on its binding. */
+bool record_bind(struct core *core, struct record **at, uint32_t binding) {
+	if (binding <= record_binding(*at)) {
+		return true;
+	}
+	if (!(*at)->bindable && !resize(core, at, size_with(bytes_of(*at) + sizeof binding))) {
+		return false;
+	}
+	(*at)->bindable = true;
+	put_binding(*at, binding);
 	return true;
 }
 

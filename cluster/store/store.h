@@ -217,6 +217,12 @@ static inline struct ballot record_wrote(const struct core *core, const struct r
 /* Returns the highest ballot that this master has noted for the record. It is never below
  * record_wrote. */
 struct ballot record_prepared(const struct core *core, const struct record *r);
+/* Returns terms.binding of the record; and its lock terms with that. */
+uint32_t record_binding(const struct record *r);
+struct terms record_terms(const struct record *r);
+/* Raises the binding to this one, if it is lower. That takes memory if the record has had none.
+ * False: there is no memory, and nothing has changed. The record may move, as in record_write. */
+bool record_bind(struct core *core, struct record **at, uint32_t binding);
 /* Sets the value, unless it is NULL, and both ballots. The one that is prepared takes memory if it
  * is another one. False: there is no memory, and nothing has changed. The record, which belongs to
  * no key, may move; *at is the pointer to it. */
@@ -369,6 +375,8 @@ static inline struct record *key_record(const struct key *key, struct id128 lock
  * The record may move, and is returned. */
 struct record *key_write(struct core *core, struct key *key, struct record *r,
 	const struct slice *value, struct ballot wrote, struct ballot prepared);
+/* Does the same as record_bind. */
+struct record *key_bind(struct core *core, struct key *key, struct record *r, uint32_t binding);
 /* Returns how many records the key has, or `most` if there are more. */
 uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record to the key, which owns it from then on. The caller settles the key. */

@@ -350,17 +350,27 @@ static struct record **link_of(struct key *key, const struct record *r) {
 	return at;
 }
 
-/* style: record, because whoever sets ballots and values says so. */
-struct record *key_write(struct core *core, struct key *key, struct record *r,
-	const struct slice *value, struct ballot wrote, struct ballot prepared) {
-	struct record **at = link_of(key, r);
-	if (!record_write(core, at, value, wrote, prepared)) {
-		return NULL;
-	}
+/* The record was at `r` before. Returns where it is now. */
+static struct record *moved(struct key *key, const struct record *r, struct record **at) {
 	if (*at != r && key_index(key)) {
 		index_moved(key_index(key), *at);
 	}
 	return *at;
+}
+
+/* style: record, because whoever sets ballots and values says so. */
+struct record *key_write(struct core *core, struct key *key, struct record *r,
+	const struct slice *value, struct ballot wrote, struct ballot prepared) {
+	struct record **at = link_of(key, r);
+	return record_write(core, at, value, wrote, prepared) ? moved(key, r, at) : NULL;
+}
+
+struct record *key_bind(struct core *core, struct key *key, struct record *r, uint32_t binding) {
+	if (binding <= record_binding(r)) {
+		return r;
+	}
+	struct record **at = link_of(key, r);
+	return record_bind(core, at, binding) ? moved(key, r, at) : NULL;
 }
 
 uint32_t key_count(const struct key *key, uint32_t most) {

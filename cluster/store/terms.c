@@ -118,7 +118,7 @@ bool terms_again(uint16_t own, uint16_t asked) {
 
 void record_set_terms(struct core *core, struct key *key, struct record *r,
 	const struct terms *terms) {
-	CHECK(record_terms_size(r) >= terms_rest(terms));
+	CHECK(record_terms_size(r) >= terms_rest(terms) && (r->bindable || !terms->binding));
 	const struct permits set = record_set(r);
 	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0,
 		contested = other && key_contested(key);

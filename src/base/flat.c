@@ -6,8 +6,6 @@
 
 #include "check.h"
 
-#define DIRECTORY_SIZE_MIN 4
-
 /* As in map.c. */
 #define BUCKETS_AN_ADDITION 2
 #define BUCKETS_A_REMOVAL 4
@@ -21,43 +19,21 @@ static size_t segment_bytes(const struct flat_array *a) {
 /* Makes sure that there is a segment for the element with this index, which is at most one segment
  * behind the last one. */
 static bool array_room(const struct allocator *alloc, struct flat_array *a, uint32_t index) {
-	const uint32_t segment = index >> FLAT_SEGMENT_BITS;
-	if (segment < a->segment_count) {
-		return true;
-	}
-	if (segment == a->directory_size) {
-		const uint32_t size = a->directory_size ? 2 * a->directory_size
-			: DIRECTORY_SIZE_MIN;
-		uint8_t **bigger = alloc_resize(alloc, a->segments,
-			a->directory_size * sizeof *bigger, size * sizeof *bigger);
-		if (!bigger) {
-			return false;
-		}
-		a->segments = bigger;
-		a->directory_size = size;
-	}
-	uint8_t *made = alloc_resize(alloc, NULL, 0, segment_bytes(a));
-	if (made) {
-		a->segments[a->segment_count++] = made;
-	}
-	return made;
+	return index >> FLAT_SEGMENT_BITS < a->segments.count ||
+		directory_add(alloc, &a->segments, segment_bytes(a));
 }
 
 /* Keeps the segments of so many elements, and one more, so that additions and removals in turn do
  * not make and free a segment each time. */
 static void array_trim(const struct allocator *alloc, struct flat_array *a, uint32_t count) {
 	const uint32_t kept = (count + FLAT_SEGMENT - 1) / FLAT_SEGMENT + 1;
-	if (a->segment_count > kept) {
-		alloc_free(alloc, a->segments[--a->segment_count], segment_bytes(a));
+	if (a->segments.count > kept) {
+		directory_drop(alloc, &a->segments, segment_bytes(a));
 	}
 }
 
 static void array_done(const struct allocator *alloc, struct flat_array *a) {
-	while (a->segment_count > 0) {
-		alloc_free(alloc, a->segments[--a->segment_count], segment_bytes(a));
-	}
-	alloc_free(alloc, a->segments, a->directory_size * sizeof *a->segments);
-	*a = (struct flat_array){ .size = a->size };
+	directory_done(alloc, &a->segments, segment_bytes(a));
 }
 
 /* ---- buckets ---- */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "alloc.h"
+#include "directory.h"
 
 #define FLAT_SEGMENT_BITS 8
 #define FLAT_SEGMENT ((uint32_t)1 << FLAT_SEGMENT_BITS)
@@ -29,8 +30,7 @@ struct flat_entry {
 
 /* An array that grows by segments, which do not move. */
 struct flat_array {
-	uint8_t **segments;
-	uint32_t directory_size, segment_count;
+	struct directory segments;
 	/* Bytes of an element. */
 	uint32_t size;
 };
@@ -61,7 +61,7 @@ void flat_remove(struct flat *f, struct flat_entry *e);
 
 /* Returns an element of an array. */
 static inline void *flat_element(const struct flat_array *a, uint32_t index) {
-	return a->segments[index >> FLAT_SEGMENT_BITS] +
+	return (uint8_t *)a->segments.segments[index >> FLAT_SEGMENT_BITS] +
 		(size_t)(index & (FLAT_SEGMENT - 1)) * a->size;
 }
 

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* A request takes a dozen blocks of the sizes below this one. */
+#define SMALL_SIZES 80
+
 /* Without lists, each block comes from behind and goes back there. */
 static inline bool passes(const struct free_lists *f, size_t bytes) {
 	return bytes > FREE_LISTS_BYTES_MAX || f->kept == 0;
@@ -38,7 +41,7 @@ static __attribute__((noinline)) void *block_give_behind(struct free_lists *f, v
 /* Returns NULL. */
 static inline void *block_give(struct free_lists *f, void *p, size_t bytes) {
 	const size_t place = slab_place(bytes);
-	if (bytes > FREE_LISTS_BYTES_MAX || f->sizes[place].count >= f->kept) {
+	if (bytes > FREE_LISTS_BYTES_MAX || f->sizes[place].count >= f->sizes[place].most) {
 		return block_give_behind(f, p, bytes);
 	}
 	struct free_block *block = p;
@@ -76,6 +79,9 @@ static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kept) {
 	*f = (struct free_lists){ .kept = kept };
 	slabs_init(&f->slabs, behind);
+	for (size_t place = 0; place < SLAB_SIZES; place++) {
+		f->sizes[place].most = place < SMALL_SIZES ? kept : kept / 16;
+	}
 }
 
 void free_lists_done(struct free_lists *f) {

@@ -13,9 +13,9 @@
 /* Greater blocks pass through. */
 #define FREE_LISTS_BYTES_MAX SLAB_BYTES_MAX
 
-/* How many blocks of each size are kept at most; all together they have less than 8 MiB. With 0 all
- * blocks pass through, because the sanitizer of addresses sees the use of a freed block only if
- * that is really freed. */
+/* How many blocks of each size are kept at most, and a sixteenth of that of those that have more
+ * than 640 bytes; all together they have less than 13 MiB. With 0 all blocks pass through, because
+ * the sanitizer of addresses sees the use of a freed block only if that is really freed. */
 #if defined(__SANITIZE_ADDRESS__)
 #define FREE_LISTS_KEPT 0
 #elif defined(__has_feature)
@@ -34,11 +34,12 @@ struct free_block {
 struct free_lists {
 	/* Where blocks come from; and the allocator behind that. */
 	struct slabs slabs;
-	/* How many blocks of a size are kept at most. */
+	/* How many blocks of a small size are kept at most. */
 	uint32_t kept;
+	/* The blocks of each size that are kept: how many there are, and how many there may be. */
 	struct {
 		struct free_block *first;
-		uint32_t count;
+		uint32_t count, most;
 	} sizes[SLAB_SIZES];
 };
 

@@ -2,10 +2,11 @@
  * that exist. */
 #include "map.h"
 
+#include <string.h>
+
 #include "pawl/error.h"
 
 #define SEGMENT_BYTES (MAP_SEGMENT_BUCKETS * sizeof(struct map_node *))
-#define DIRECTORY_SIZE_MIN 4
 
 /* An insertion needs one more bucket, and may catch up by another one if growing was refused
  * before. A table at a quarter of its load loses four buckets with each element. */
@@ -24,59 +25,37 @@ static inline size_t map_index(const struct map *m, uint32_t hash) {
 	return i < m->bucket_count ? i : i - power;
 }
 
+/* Adds a segment of empty buckets. */
+static bool segment_add(struct map *m) {
+	if (!directory_add(m->alloc, &m->segments, SEGMENT_BYTES)) {
+		return false;
+	}
+	memset(m->segments.segments[m->segments.count - 1], 0, SEGMENT_BYTES);
+	return true;
+}
+
 int map_init(struct map *m, const struct allocator *alloc) {
-	*m = (struct map){ .alloc = alloc };
-	struct map_node ***directory = alloc_new(alloc, DIRECTORY_SIZE_MIN * sizeof(*directory));
-	if (!directory) {
+	*m = (struct map){ .alloc = alloc, .bucket_count = MAP_SEGMENT_BUCKETS };
+	if (!segment_add(m)) {
+		directory_done(alloc, &m->segments, SEGMENT_BYTES);
+		*m = (struct map){ 0 };
 		return PAWL_ENOMEM;
 	}
-	directory[0] = alloc_new(alloc, SEGMENT_BYTES);
-	if (!directory[0]) {
-		alloc_free(alloc, directory, DIRECTORY_SIZE_MIN * sizeof(*directory));
-		return PAWL_ENOMEM;
-	}
-	m->segments = directory;
-	m->directory_size = DIRECTORY_SIZE_MIN;
-	m->bucket_count = MAP_SEGMENT_BUCKETS;
 	return 0;
 }
 
 void map_done(struct map *m) {
-	if (!m->segments) {
-		return;
+	if (m->alloc) {
+		directory_done(m->alloc, &m->segments, SEGMENT_BYTES);
+		*m = (struct map){ 0 };
 	}
-	for (size_t i = 0; i < m->directory_size; i++) {
-		alloc_free(m->alloc, m->segments[i], SEGMENT_BYTES);
-	}
-	alloc_free(m->alloc, m->segments, m->directory_size * sizeof(*m->segments));
-	*m = (struct map){ 0 };
-}
-
-/* Makes sure that the bucket after the last one has its segment. */
-static bool map_room(struct map *m) {
-	size_t segment = m->bucket_count >> MAP_SEGMENT_BITS;
-	if (segment == m->directory_size) {
-		size_t size = m->directory_size * sizeof(*m->segments);
-		struct map_node ***bigger = alloc_resize(m->alloc, m->segments, size, 2 * size);
-		if (!bigger) {
-			return false;
-		}
-		for (size_t i = m->directory_size; i < 2 * m->directory_size; i++) {
-			bigger[i] = NULL;
-		}
-		m->segments = bigger;
-		m->directory_size *= 2;
-	}
-	if (!m->segments[segment]) {
-		m->segments[segment] = alloc_new(m->alloc, SEGMENT_BYTES);
-	}
-	return m->segments[segment] != NULL;
 }
 
 /* Splits the next bucket that is due: those of its elements that belong there move to the new last
  * bucket. False: there is no memory. */
 static bool map_grow(struct map *m) {
-	if (m->bucket_count > UINT32_MAX || !map_room(m)) {
+	const bool room = m->bucket_count >> MAP_SEGMENT_BITS < m->segments.count;
+	if (m->bucket_count > UINT32_MAX || !(room || segment_add(m))) {
 		return false;
 	}
 	size_t power = map_power(m->bucket_count);
@@ -102,16 +81,19 @@ static void map_shrink(struct map *m) {
 	size_t last = m->bucket_count - 1;
 	struct map_node **from = map_slot(m, last);
 	struct map_node **to = map_slot(m, last - map_power(last));
-	while (*to) {
+	/* While a table is emptied, the last bucket is mostly empty, and the elements of the other
+	 * one need not be fetched into the cache. */
+	while (*from && *to) {
 		to = &(*to)->next;
 	}
-	*to = *from;
-	*from = NULL;
+	if (*from) {
+		*to = *from;
+		*from = NULL;
+	}
 	m->bucket_count = last;
 	m->shrinks++;
 	if ((last & (MAP_SEGMENT_BUCKETS - 1)) == 0) {
-		alloc_free(m->alloc, m->segments[last >> MAP_SEGMENT_BITS], SEGMENT_BYTES);
-		m->segments[last >> MAP_SEGMENT_BITS] = NULL;
+		directory_drop(m->alloc, &m->segments, SEGMENT_BYTES);
 	}
 }
 

@@ -15,6 +15,7 @@
 
 #include "alloc.h"
 #include "check.h"
+#include "directory.h"
 
 struct map_node {
 	struct map_node *next;
@@ -26,9 +27,8 @@ struct map_node {
 
 struct map {
 	const struct allocator *alloc;
-	/* A directory of segments of MAP_SEGMENT_BUCKETS buckets each. */
-	struct map_node ***segments;
-	size_t directory_size;
+	/* Segments of MAP_SEGMENT_BUCKETS buckets each. */
+	struct directory segments;
 	/* Buckets in use, which are never fewer than at the beginning. */
 	size_t bucket_count;
 	/* Elements in the map. */
@@ -44,7 +44,8 @@ struct map {
 #define MAP_SEGMENT_BUCKETS ((size_t)1 << MAP_SEGMENT_BITS)
 
 static inline struct map_node **map_slot(const struct map *m, size_t bucket) {
-	return &m->segments[bucket >> MAP_SEGMENT_BITS][bucket & (MAP_SEGMENT_BUCKETS - 1)];
+	struct map_node **segment = m->segments.segments[bucket >> MAP_SEGMENT_BITS];
+	return &segment[bucket & (MAP_SEGMENT_BUCKETS - 1)];
 }
 
 /* Makes an empty map. Returns 0 or PAWL_ENOMEM. The allocator is borrowed. */

@@ -99,17 +99,17 @@ static bool is_spread(const struct slabs *s) {
 	return s->cut > SPREAD_BYTES && (s->cut - SPREAD_BYTES) / 2 > s->used;
 }
 
-/* Returns the next size that has a page with room. If there is none, it is a multiple of 128, of
- * which there are few. */
+/* Returns the next size that has a page with room. If there is none, it is one of a few: a multiple
+ * of 128 up to 640, or of 512. */
 static size_t fitting(const struct slabs *s, size_t place) {
 	for (size_t at = place; at < SLAB_SIZES; at++) {
 		if (!list_empty(&s->partial[at])) {
 			return at;
 		}
 	}
-	return place | 15;
+	return place < 80 ? place | 15 : place | 63;
 }
-_Static_assert(SLAB_SIZES % 16 == 0, "the greatest size is a multiple of 128");
+_Static_assert(SLAB_SIZES % 64 == 0, "the greatest size is a multiple of 512");
 
 void *slabs_take(struct slabs *s, size_t place) {
 	if (list_empty(&s->partial[place]) && list_empty(&s->empty) && is_spread(s)) {

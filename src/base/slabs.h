@@ -11,8 +11,8 @@
 #include "alloc.h"
 #include "list.h"
 
-/* Blocks have 8, 16, 24 bytes and so on. */
-#define SLAB_SIZES 80
+/* Blocks have 8, 16, 24 bytes and so on, up to the segments of buckets of a map. */
+#define SLAB_SIZES 256
 #define SLAB_BYTES_MAX ((size_t)8 * SLAB_SIZES)
 #define SLAB_PAGE ((size_t)64 << 10)
 

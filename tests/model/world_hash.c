@@ -330,9 +330,9 @@ static uint64_t hash_granted(const struct core *core, const struct granted *b) {
 	uint64_t h = 0;
 	if (!instant_distrusted(core->now, deadline)) {
 		mix(&h, b->entry.hash);
-		mix(&h, b->lock);
+		mix(&h, b->check);
 		mix_time(&h, deadline);
-		mix(&h, b->asker);
+		mix(&h, granted_answered(b));
 		mix(&h, granted_numbers(core, b).w[0]);
 	}
 	return h;

@@ -53,7 +53,7 @@ bool group_answer_held(struct core *core, struct op *op) {
 		struct granted *b = granted_of(core, table_hash(core, m->key), m->lock_id, m->name);
 		/* From now on each member is a lock of its own. */
 		if (b) {
-			b->asker = op_asker(op) & GRANTED_ASKER;
+			granted_put_asker(b, op_asker(op));
 		}
 	}
 	struct list *n;

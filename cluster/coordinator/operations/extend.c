@@ -150,10 +150,13 @@ static enum vote_state vote_of(const struct message *m) {
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_LATER: return VOTE_LATER;
 	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
+	case STATUS_FULL:
+		/* A master that has the record has no memory for the binding. */
+		return m->kind == MESSAGE_EXTEND_ANSWER ? VOTE_GONE : VOTE_REFUSED;
 	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
 	case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
-	case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_DENIED: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT:
+	case STATUS_TERMS:
 		return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;

@@ -186,6 +186,61 @@ static void without_memory_nothing_is_added_and_nothing_is_lost(void **state) {
 	check_all(f);
 }
 
+/* ---- the list of segments ---- */
+
+static void check_segments(const struct directory *d, const uint32_t *numbers) {
+	for (uint32_t i = 0; i < d->count; i++) {
+		assert_int_equal(*(uint32_t *)d->segments[i], numbers[i]);
+	}
+}
+
+static void a_list_of_segments_is_copied_a_few_places_at_a_time(void **state) {
+	struct fixture *f = *state;
+	static uint32_t numbers[NUMBERS];
+	struct directory d = { 0 };
+	uint32_t next = 0, copies = 0;
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		/* It mostly grows, and now and then loses up to half of its segments. */
+		for (int64_t n = i % 500 == 499 ? prng_between(&f->prng, 0, d.count / 2) : 0;
+			n > 0; n--) {
+			directory_drop(&f->alloc, &d, sizeof *numbers);
+		}
+		const uint32_t copied = d.copied, size = d.size;
+		assert_true(directory_add(&f->alloc, &d, sizeof *numbers));
+		numbers[d.count - 1] = next;
+		*(uint32_t *)d.segments[d.count - 1] = next++;
+		/* One that is full is replaced by one that is ready. */
+		assert_true(d.size == size || size == 0 || copied == size);
+		assert_true(d.size != size || d.copied <= copied + 2);
+		copies += d.copied > copied;
+		check_segments(&d, numbers);
+	}
+	assert_true(copies > 0);
+	directory_done(&f->alloc, &d, sizeof *numbers);
+}
+
+static void a_list_of_segments_without_memory_stays_as_it_is(void **state) {
+	struct fixture *f = *state;
+	static uint32_t numbers[NUMBERS];
+	struct directory d = { 0 };
+	uint32_t refused = 0;
+	for (uint32_t i = 0; d.count < 300; i++) {
+		f->counter.max = i % 3 ? 0 : f->counter.used + (size_t)prng_between(&f->prng, 0, 4);
+		const uint32_t before = d.count;
+		if (directory_add(&f->alloc, &d, sizeof *numbers)) {
+			numbers[before] = i;
+			*(uint32_t *)d.segments[before] = i;
+		} else {
+			refused++;
+			assert_int_equal(d.count, before);
+		}
+		check_segments(&d, numbers);
+	}
+	assert_true(refused > 0);
+	f->counter.max = 0;
+	directory_done(&f->alloc, &d, sizeof *numbers);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 #define FLAT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -195,6 +250,8 @@ int main(void) {
 		FLAT(a_flat_table_gives_memory_back_when_it_empties),
 		FLAT(no_operation_moves_more_than_four_buckets),
 		FLAT(without_memory_nothing_is_added_and_nothing_is_lost),
+		FLAT(a_list_of_segments_is_copied_a_few_places_at_a_time),
+		FLAT(a_list_of_segments_without_memory_stays_as_it_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

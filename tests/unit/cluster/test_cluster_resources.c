@@ -325,6 +325,44 @@ static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **sta
 	}
 }
 
+/* The nth allocation of a master fails when it hears that X is bound to a connection from now on,
+ * which needs memory. */
+static int extension_that_cannot_bind(uint64_t nth) {
+	struct stage *s = stage_short_of(3, 0);
+	take(s, 0, "k", stage_lock(1));
+	stage_settle(s);
+	stage_stop(s, 0, 1, MESSAGE_EXTEND, true);
+	stage_stop(s, 0, 2, MESSAGE_EXTEND, true);
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	r.binding = 1;
+	const uint64_t id = stage_ask(s, 0, r);
+	stage_settle(s);
+	for (uint32_t to = 1; to < 3; to++) {
+		fail_from(nth, 1);
+		stage_deliver(s, 0, to);
+		fail_none();
+	}
+	stage_stop(s, 0, 1, MESSAGE_EXTEND, false);
+	stage_stop(s, 0, 2, MESSAGE_EXTEND, false);
+	stage_wait(s, SPAN_S / 4);
+	const int error = stage_answer(s, id)->r.error;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	end(s);
+	return error;
+}
+
+static void a_lock_is_not_lost_where_there_was_no_memory_for_its_binding(void **state) {
+	(void)state;
+	uint32_t refused = 0;
+	for (uint64_t nth = 1; nth <= 3; nth++) {
+		const int error = extension_that_cannot_bind(nth);
+		assert_true(error == PAWL_OK || error == PAWL_ENOQUORUM);
+		refused += error != PAWL_OK;
+	}
+	assert_true(refused > 0);
+}
+
 /* The bytes of messages go with the turn, also where a node talks to itself alone. */
 static void messages_give_their_memory_back(void **state) {
 	(void)state;
@@ -355,6 +393,7 @@ int main(void) {
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
 		cmocka_unit_test(a_change_that_is_refused_says_why_also_without_memory),
 		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_copy),
+		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_binding),
 		cmocka_unit_test(messages_give_their_memory_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

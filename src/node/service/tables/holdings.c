@@ -7,6 +7,8 @@
 
 #define END_UNIT_BITS 27
 #define PLACES_MIN 16
+/* The bits of holding.holder are enough. */
+#define PLACES_MAX ((uint32_t)1 << 31)
 
 struct holder {
 	/* Element of holdings.holders. */
@@ -24,6 +26,7 @@ int holdings_init(struct holdings *h, const struct allocator *alloc, struct siph
 	h->hash_key = hash_key;
 	h->parties = parties;
 	flat_init(&h->all, alloc, sizeof(struct holding));
+	flat_init(&h->values, alloc, sizeof(struct holding_value));
 	return map_init(&h->holders, alloc);
 }
 
@@ -45,6 +48,7 @@ static void holder_drained(void *ctx, struct map_node *node) {
 
 void holdings_done(struct holdings *h) {
 	flat_done(&h->all);
+	flat_done(&h->values);
 	map_drain(&h->holders, holder_drained, h);
 	map_done(&h->holders);
 	if (h->places) {
@@ -99,6 +103,9 @@ static bool places_room(struct holdings *h) {
 	if (h->first_free < h->place_count) {
 		return true;
 	}
+	if (h->place_count == PLACES_MAX) {
+		return false;
+	}
 	const uint32_t count = h->place_count ? 2 * h->place_count : PLACES_MIN;
 	union holder_place *bigger = alloc_resize(h->alloc, h->places,
 		h->place_count * sizeof *bigger, count * sizeof *bigger);
@@ -150,23 +157,56 @@ struct holding *holdings_find(const struct holdings *h, uint64_t hash) {
 	return e ? CONTAINER_OF(e, struct holding, entry) : NULL;
 }
 
+static struct holding_value *value_of(const struct holdings *h, const struct holding *held) {
+	struct flat_entry *e = held->valued ? flat_first(&h->values, held->entry.hash) : NULL;
+	return e ? CONTAINER_OF(e, struct holding_value, entry) : NULL;
+}
+
+uint32_t holdings_value_bytes(const struct holdings *h, const struct holding *held) {
+	const struct holding_value *value = value_of(h, held);
+	return value ? value->bytes : 0;
+}
+
+/* Notes the size of the value. False: there is no memory, and nothing has changed. */
+static bool put_value(struct holdings *h, struct holding *held, uint32_t bytes) {
+	struct holding_value *value = value_of(h, held);
+	if (value && bytes == 0) {
+		flat_remove(&h->values, &value->entry);
+		held->valued = false;
+		return true;
+	}
+	if (!value && bytes > 0) {
+		struct flat_entry *e = flat_add(&h->values, held->entry.hash);
+		if (!e) {
+			return false;
+		}
+		held->valued = true;
+		value = CONTAINER_OF(e, struct holding_value, entry);
+	}
+	if (value) {
+		value->bytes = bytes;
+	}
+	return true;
+}
+
 struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
 	struct party *party, uint32_t value_bytes) {
 	struct holder *holder = holder_of(h, share, party ? party->number : PARTY_NONE);
 	struct flat_entry *e = holder ? flat_add(&h->all, hash) : NULL;
-	if (e) {
-		struct holding *held = CONTAINER_OF(e, struct holding, entry);
-		held->value_bytes = value_bytes;
-		held->holder = holder->number;
+	struct holding *held = e ? CONTAINER_OF(e, struct holding, entry) : NULL;
+	if (held && !put_value(h, held, value_bytes)) {
+		flat_remove(&h->all, e);
+		held = NULL;
+	}
+	if (held) {
+		held->holder = holder->number & (PLACES_MAX - 1);
 		held->end = UINT32_MAX;
 		holder->locks++;
 		party_hold(party);
-		return held;
-	}
-	if (holder && holder->locks == 0) {
+	} else if (holder && holder->locks == 0) {
 		holder_free(h, holder);
 	}
-	return NULL;
+	return held;
 }
 
 /* The holder has a lock less. */
@@ -190,16 +230,17 @@ void holdings_belongs(struct holdings *h, struct holding *held, struct party *pa
 	if (now) {
 		now->locks++;
 		party_hold(party);
-		held->holder = now->number;
+		held->holder = now->number & (PLACES_MAX - 1);
 		holder_lost(h, before);
 	}
 }
 
 void holdings_value(struct holdings *h, struct holding *held, uint32_t bytes) {
 	const struct share_pair *share = &holder_at(h, held)->share;
-	shares_take(share, SHARE_VALUES, bytes);
-	shares_give(share, SHARE_VALUES, held->value_bytes);
-	held->value_bytes = bytes;
+	const uint32_t before = holdings_value_bytes(h, held),
+		now = put_value(h, held, bytes) ? bytes : 0;
+	shares_take(share, SHARE_VALUES, now);
+	shares_give(share, SHARE_VALUES, before);
 }
 
 void holdings_until(struct holding *held, struct instant end) {
@@ -209,7 +250,7 @@ void holdings_until(struct holding *held, struct instant end) {
 
 void holdings_drop(struct holdings *h, struct holding *take_held) {
 	struct holder *holder = holder_at(h, take_held);
-	shares_give(&holder->share, SHARE_VALUES, take_held->value_bytes);
+	holdings_value(h, take_held, 0);
 	shares_give(&holder->share, SHARE_LOCKS, 1);
 	flat_remove(&h->all, &take_held->entry);
 	holder_lost(h, holder);

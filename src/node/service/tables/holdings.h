@@ -21,8 +21,9 @@ struct holder;
 struct holdings {
 	const struct allocator *alloc;
 	struct siphash_key hash_key;
-	/* struct holding, by the hash of its key and lock_id. */
-	struct flat all;
+	/* struct holding, by the hash of its key and lock_id; and of the locks that have a value,
+	 * struct holding_value, by the same. */
+	struct flat all, values;
 	/* struct holder, by its shares and its party. */
 	struct map holders;
 	/* The holders by their numbers. A place that is free has the number of the next free
@@ -44,12 +45,18 @@ struct holding {
 	/* When the lock may have ended, in units of 2^27 ns (an eighth of a second) of
 	 * CLOCK_BOOTTIME, rounded up. */
 	uint32_t end;
-	/* The size of the lock's value, which counts for the share. */
-	uint32_t value_bytes;
 	/* The number of the holder. */
-	uint32_t holder;
+	uint32_t holder : 31;
+	/* There is a struct holding_value of the lock. */
+	uint32_t valued : 1;
 };
-_Static_assert(sizeof(struct holding) <= 24, "one for each lock");
+_Static_assert(sizeof(struct holding) <= 20, "one for each lock");
+
+/* The size of a lock's value in bytes, which counts for the share. */
+struct holding_value {
+	struct flat_entry entry;
+	uint32_t bytes;
+};
 
 /* Returns 0 or PAWL_ENOMEM. */
 int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
@@ -69,7 +76,9 @@ uint32_t holdings_party(const struct holdings *h, const struct holding *held);
 /* The lock is held by this party from now on. NULL: that is not known, and nothing changes; nor
  * does it if there is no memory. */
 void holdings_belongs(struct holdings *h, struct holding *held, struct party *party);
-/* Counts another size of the lock's value. */
+/* Returns the size of the lock's value that is counted. */
+uint32_t holdings_value_bytes(const struct holdings *h, const struct holding *held);
+/* Counts another size of the lock's value. If there is no memory for that, none is counted. */
 void holdings_value(struct holdings *h, struct holding *held, uint32_t bytes);
 /* Counts the lock until `end`. */
 void holdings_until(struct holding *held, struct instant end);
