@@ -98,7 +98,8 @@ static enum status rule_promised(const struct key *key, uint32_t from,
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, m->lock_id)) {
 			others++;
-			if (p->peer != from || terms_exclude(&p->terms, &m->terms)) {
+			if (terms_exclude(&p->terms, &m->terms) ||
+				(p->peer != from && terms_semaphore(&m->terms))) {
 				return STATUS_PROMISED;
 			}
 		}
@@ -149,7 +150,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 	 * share the key with the present holders must not slip in before it. */
 	if (!(m->flags & FLAG_TURN) &&
 		(queue_parked_ahead(key, m->lock_id) ||
-			((m->flags & FLAG_HOME) && queue_ahead(core, key, m->lock_id)))) {
+			((m->flags & FLAG_HOME) && queue_ahead(core, key, m)))) {
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;
@@ -176,10 +177,12 @@ static enum status rule_order(const struct core *core, const struct key *key,
 	const struct record *own, const struct message *m) {
 	const struct promise *promise = key ? key_promise(key, m->lock_id) : NULL;
 	bool known = own && permits_within(m->terms.set, record_set(own));
-	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
+	uint64_t floor = known ? own->noted
+		: own ? core->clock : promise_noted(core, promise, m->terms.set);
 	const uint64_t others = own && m->token > own->token ? key_highest_token(key, own) : 0;
 	floor = others > floor ? others : floor;
-	return m->token > floor ? STATUS_OK : STATUS_STALE;
+	const bool drawn = !own && m->token <= core->clock && key && key_has_token(key, m->token);
+	return m->token > floor && !drawn ? STATUS_OK : STATUS_STALE;
 }
 
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m) {

@@ -37,6 +37,10 @@ struct promise *key_make_promise(struct core *core, struct key *key, struct id12
 	return p;
 }
 
+uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set) {
+	return p && !permits_meet(p->touched, set) ? p->noted : core->clock;
+}
+
 void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
 	struct promise *first = key_promises(key), **at = &first;
 	while (*at != p) {
