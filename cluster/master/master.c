@@ -72,8 +72,8 @@ void master_promise_again(struct core *core, struct key *key) {
 	const struct promise *p = key_next_promise(key);
 	if (terms_semaphore(&p->terms) && core_votes(core)) {
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
-			.status = STATUS_OK, .noted = promise_noted(core, p, p->touched), .ballot = p->first,
-			.age_us = first_lacked_us(core, p->lock_id) };
+			.status = STATUS_OK, .noted = promise_noted(core, p, p->touched),
+			.ballot = p->first, .age_us = first_lacked_us(core, p->lock_id) };
 		say_taken(core, key, p, false, &answer);
 		out_send(core, p->peer, &answer);
 	}
@@ -180,11 +180,14 @@ static bool stays(struct key *key, struct promise *p, const struct record *r) {
 /* A held record displaces the promises of other lock_ids that it excludes, and their coordinators
  * are told. The others note which permit numbers it has. */
 static void displace(struct core *core, struct key *key, const struct record *r) {
+	/* The numbers that the record's own promise has reserved are free for the others. */
+	struct promise *own = key_promise(key, r->lock_id);
+	if (own) {
+		key_drop_promise(core, key, own);
+	}
 	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
-		if (id128_equal(p->lock_id, r->lock_id)) {
-			key_drop_promise(core, key, p);
-		} else if (stays(key, p, r)) {
+		if (stays(key, p, r)) {
 			p->touched = permits_or(p->touched, record_set(r));
 		} else {
 			struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
