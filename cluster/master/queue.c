@@ -119,7 +119,8 @@ bool queue_ahead(const struct core *core, const struct key *key, const struct me
 		return more != NULL;
 	}
 	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_TURN);
-	/* Of these there are PROMISES_A_KEY at most, but for those that have moved. */
+	/* Section 5, Together: a shared lock takes nothing from those that have their turns. Few
+	 * entries have one. */
 	while (w && m->terms.of == MODE_SHARED && !terms_exclude(&w->q.terms, &m->terms)) {
 		w = queue_next(core, more, &w->q, PARTS_TURN);
 	}

@@ -90,8 +90,8 @@ bool rule_message_sound(const struct message *m) {
 		!permits_none(m->terms.set);
 }
 
-/* Section 5, Together: a key may be promised to several lock_ids, if one coordinator asks for
- * all of them and none of them excludes another. */
+/* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another.
+ * Where they are for permits, one coordinator has to ask for all of them. */
 static enum status rule_promised(const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
@@ -171,8 +171,8 @@ enum status rule_promise_in_order(const struct core *core, const struct key *key
 
 /* R2: the token must be above what was noted for this lock_id; where nothing was noted, above the
  * clock. That also holds for permit numbers that the record gains. Locks that are held together
- * have different tokens, too: the new token of a repeat must also be above the tokens of the other
- * records, which came after the repeated lock_id noted its clock. */
+ * have different tokens, too (section 5, Together). The new token of a repeat must be above the
+ * tokens of the other records, which came after the repeated lock_id noted its clock. */
 static enum status rule_order(const struct core *core, const struct key *key,
 	const struct record *own, const struct message *m) {
 	const struct promise *promise = key ? key_promise(key, m->lock_id) : NULL;

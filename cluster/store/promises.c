@@ -1,6 +1,5 @@
-/* promises.c: the promises of a key. Several of them stand together where one coordinator has
- * asked for all of them and none of them excludes another (section 5, Together). Their number
- * is bounded, so a walk over them is short. */
+/* promises.c: the promises of a key. Several of them stand together where none of them excludes
+ * another (section 5, Together). Their number is bounded, so a walk over them is short. */
 #include "store.h"
 
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id) {

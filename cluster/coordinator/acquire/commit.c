@@ -3,8 +3,8 @@
 #include "operation.h"
 #include "acquire.h"
 
-/* Returns the token above `highest`. Those who hold together have different tokens, though nobody
- * orders them: each coordinator draws tokens of its own, as far as there are masters. */
+/* Returns the next token above `highest`. Those who hold together have different tokens, so each
+ * coordinator draws tokens of its own for them (section 5, Together). */
 static uint64_t next_token(const struct core *core, const struct op *op, uint64_t highest) {
 	const uint64_t share = op->terms.of == MODE_EXCLUSIVE ? 1 : core->masters,
 		behind = (highest + 1) % share, own = core->self % share;
