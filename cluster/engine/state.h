@@ -149,10 +149,11 @@ struct promise {
 	struct key *key;
 	/* The acquisition that the key is promised to. */
 	struct id128 lock_id;
-	/* The attempt that asked last; and this master's clock when it first promised the lock_id,
-	 * or the token of a record that its coordinator has made on the key since, if that is
-	 * higher. */
+	/* The attempt that asked last; and this master's clock when it first promised the
+	 * lock_id. */
 	uint64_t attempt, noted;
+	/* The permit numbers that records have got here since then. */
+	struct permits touched;
 	/* The highest ballot of a first value that was named with the promise (first.c). */
 	struct ballot first;
 	/* When the promise ends. */

@@ -72,8 +72,8 @@ void master_promise_again(struct core *core, struct key *key) {
 	const struct promise *p = key_next_promise(key);
 	if (terms_semaphore(&p->terms) && core_votes(core)) {
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
-			.status = STATUS_OK, .noted = p->noted, .ballot = p->first,
-			.age_us = first_lacked_us(core, p->lock_id) };
+			.status = STATUS_OK, .noted = promise_noted(core, p, p->touched),
+			.ballot = p->first, .age_us = first_lacked_us(core, p->lock_id) };
 		say_taken(core, key, p, false, &answer);
 		out_send(core, p->peer, &answer);
 	}
@@ -100,7 +100,7 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->turn = (m->flags & FLAG_TURN) != 0;
 	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
-	answer->noted = p->noted;
+	answer->noted = promise_noted(core, p, p->touched);
 	first_promised(core, p, m, answer);
 	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
 	if (terms_semaphore(&p->terms)) {
@@ -180,28 +180,25 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* Section 5, Together: tells whether the promise stays, though its coordinator has made the
- * record. The coordinator draws its tokens in their order, so that the promise's own one is
- * higher. */
-static bool stays(struct key *key, struct promise *p, const struct record *r, uint32_t maker) {
-	if (p->peer == maker && record_excludes(r, &p->terms)) {
-		/* It may have other permit numbers. */
-		return promise_reserve(key, p) && !record_excludes(r, &p->terms);
-	}
-	return p->peer == maker;
+/* Section 5, Together: tells whether the promise stays next to the record. If the record has got
+ * the permit numbers that the promise has reserved, the promise may reserve others. */
+static bool stays(struct key *key, struct promise *p, const struct record *r) {
+	return !record_excludes(r, &p->terms) ||
+		(promise_reserve(key, p) && !record_excludes(r, &p->terms));
 }
 
-/* A held record displaces the promises of other lock_ids, whether or not it excludes them, but for
- * those of its maker, the coordinator whose commit this is (UINT32_MAX: it is no commit). The
- * promises' coordinators are told. */
-static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker,
-	uint64_t token) {
+/* A held record displaces the promises of other lock_ids that it excludes, and their coordinators
+ * are told. The others note which permit numbers it has. */
+static void displace(struct core *core, struct key *key, const struct record *r) {
+	/* The numbers that the record's own promise has reserved are free for the others. */
+	struct promise *own = key_promise(key, r->lock_id);
+	if (own) {
+		key_drop_promise(core, key, own);
+	}
 	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
-		if (id128_equal(p->lock_id, r->lock_id)) {
-			key_drop_promise(core, key, p);
-		} else if (stays(key, p, r, maker)) {
-			p->noted = token > p->noted ? token : p->noted;
+		if (stays(key, p, r)) {
+			p->touched = permits_or(p->touched, record_set(r));
 		} else {
 			struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
 				.lock_id = p->lock_id, .attempt = p->attempt, .by = r->lock_id,
@@ -222,11 +219,6 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	const bool widened = !permits_within(m->terms.set, record_set(r)),
 		loosened = m->terms.of == MODE_SHARED && r->of == MODE_EXCLUSIVE;
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
-	if (m->token > r->token || widened) {
-		/* A promise of another lock_id was noted before this token, and for other permit
-		 * numbers. */
-		displace(core, key, r, UINT32_MAX, m->token);
-	}
 	/* For the permit numbers that it gains, the record is new here. The clock accounts for
 	 * every lease that came between. */
 	if (widened) {
@@ -237,6 +229,11 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	if (widened || loosened) {
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		record_set_terms(core, key, r, &both);
+	}
+	if (m->token > r->token || widened) {
+		/* A promise of another lock_id was noted before this token, and for other permit
+		 * numbers. */
+		displace(core, key, r);
 	}
 	record_name(r, m->terms.set);
 	if (loosened) {
@@ -268,7 +265,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			return false;
 		}
 		const struct promise *p = key_promise(key, m->lock_id);
-		r->noted = p ? p->noted : core->clock;
+		r->noted = promise_noted(core, p, m->terms.set);
 		r->rests_on = m->name;
 		r->by_rules = true;
 		/* The value that other masters report may be older than the one that was here. */
@@ -280,7 +277,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		name_made(core, m->name);
 		key_add_record(core, key, r);
-		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
+		displace(core, key, r);
 	} else {
 		written = brings_value(core, r, m);
 		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {

@@ -234,8 +234,8 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 /* Gives the turn to the first entry of the key's queue, if it may have it now. */
 void queue_give_turn(struct core *core, struct key *key);
 
-/* Tells whether an entry of another lock_id waits for the key. */
-bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id);
+/* Tells whether an entry of another lock_id waits for the key that the request may not pass. */
+bool queue_ahead(const struct core *core, const struct key *key, const struct message *m);
 
 /* Returns the first entry of these parts (PARTS_ALL, ...) behind another one, which need not be
  * there any more; behind NULL: the first of all; NULL: there is none. Lost entries are passed over,

@@ -113,8 +113,18 @@ struct waiter *queue_first_other(const struct core *core, const struct key_more 
 	return w;
 }
 
-bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id) {
-	return key_more(key) && queue_first_other(core, key_more(key), lock_id, PARTS_ALL) != NULL;
+bool queue_ahead(const struct core *core, const struct key *key, const struct message *m) {
+	const struct key_more *more = key_more(key);
+	if (more == NULL || queue_first_other(core, more, m->lock_id, PARTS_NO_TURN)) {
+		return more != NULL;
+	}
+	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_TURN);
+	/* Section 5, Together: a shared lock takes nothing from those that have their turns. Few
+	 * entries have one. */
+	while (w && m->terms.of == MODE_SHARED && !terms_exclude(&w->q.terms, &m->terms)) {
+		w = queue_next(core, more, &w->q, PARTS_TURN);
+	}
+	return w != NULL;
 }
 
 /* ---- turns ---- */
@@ -184,8 +194,8 @@ static bool drop_lost(struct core *core, struct key_more *more) {
  * entry has one. */
 static bool may_go_together(const struct key_more *more, const struct waiter *out,
 	const struct waiter *first) {
-	return out->q.peer == first->q.peer && !terms_exclude(&out->q.terms, &first->q.terms) &&
-		more->turns < PROMISES_A_KEY;
+	return (out->q.peer == first->q.peer || first->q.terms.of == MODE_SHARED) &&
+		!terms_exclude(&out->q.terms, &first->q.terms) && more->turns < PROMISES_A_KEY;
 }
 
 /* Gives turns to the first entries that have none, whether the key is free or not. While an entry

@@ -91,15 +91,16 @@ bool rule_message_sound(const struct message *m) {
 		!permits_none(m->terms.set);
 }
 
-/* Section 5, Together: a key may be promised to several lock_ids, if one coordinator asks for
- * all of them and none of them excludes another. */
+/* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another.
+ * Where they are for permits, one coordinator has to ask for all of them. */
 static enum status rule_promised(const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, m->lock_id)) {
 			others++;
-			if (p->peer != from || terms_exclude(&p->terms, &m->terms)) {
+			if (terms_exclude(&p->terms, &m->terms) ||
+				(p->peer != from && terms_semaphore(&m->terms))) {
 				return STATUS_PROMISED;
 			}
 		}
@@ -150,7 +151,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 	 * share the key with the present holders must not slip in before it. */
 	if (!(m->flags & FLAG_TURN) &&
 		(queue_parked_ahead(key, m->lock_id) ||
-			((m->flags & FLAG_HOME) && queue_ahead(core, key, m->lock_id)))) {
+			((m->flags & FLAG_HOME) && queue_ahead(core, key, m)))) {
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;
@@ -171,16 +172,18 @@ enum status rule_promise_in_order(const struct core *core, const struct key *key
 
 /* R2: the token must be above what was noted for this lock_id; where nothing was noted, above the
  * clock. That also holds for permit numbers that the record gains. Locks that are held together
- * have different tokens, too: the new token of a repeat must also be above the tokens of the other
- * records, which came after the repeated lock_id noted its clock. */
+ * have different tokens, too (section 5, Together). The new token of a repeat must be above the
+ * tokens of the other records, which came after the repeated lock_id noted its clock. */
 static enum status rule_order(const struct core *core, const struct key *key,
 	const struct record *own, const struct message *m) {
 	const struct promise *promise = key ? key_promise(key, m->lock_id) : NULL;
 	bool known = own && permits_within(m->terms.set, record_set(own));
-	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
+	uint64_t floor = known ? own->noted
+		: own ? core->clock : promise_noted(core, promise, m->terms.set);
 	const uint64_t others = own && m->token > own->token ? key_highest_token(key, own) : 0;
 	floor = others > floor ? others : floor;
-	return m->token > floor ? STATUS_OK : STATUS_STALE;
+	const bool drawn = !own && m->token <= core->clock && key && key_has_token(key, m->token);
+	return m->token > floor && !drawn ? STATUS_OK : STATUS_STALE;
 }
 
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m) {

@@ -147,6 +147,12 @@ uint64_t index_highest_token(const struct record_index *x, const struct record *
 	return n ? CONTAINER_OF(n, struct record_place, by_token)->token : 0;
 }
 
+bool index_has_token(const struct record_index *x, uint64_t token) {
+	const struct record_place probe = { .token = token };
+	struct tree_node *n = tree_from(x->by_token, &probe.by_token, token_before, NULL);
+	return n && CONTAINER_OF(n, struct record_place, by_token)->token == token;
+}
+
 struct record *index_due(const struct core *core, struct record_index *x,
 	const struct record *behind) {
 	const struct record_place *last = behind ? find(x, behind->lock_id) : NULL;

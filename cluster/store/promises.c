@@ -1,6 +1,5 @@
-/* promises.c: the promises of a key. Several of them stand together where one coordinator has
- * asked for all of them and none of them excludes another (section 5, Together). Their number
- * is bounded, so a walk over them is short. */
+/* promises.c: the promises of a key. Several of them stand together where none of them excludes
+ * another (section 5, Together). Their number is bounded, so a walk over them is short. */
 #include "store.h"
 
 struct promise *key_promise_among(const struct key *key, struct id128 lock_id) {
@@ -43,6 +42,10 @@ struct promise *key_make_promise(struct core *core, struct key *key, struct id12
 	core->store.promise_count++;
 	timer_stop(core, &key->timer);
 	return p;
+}
+
+uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set) {
+	return p && !permits_meet(p->touched, set) ? p->noted : core->clock;
 }
 
 void key_drop_promise(struct core *core, struct key *key, struct promise *p) {

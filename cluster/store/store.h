@@ -96,6 +96,8 @@ struct record *index_due(const struct core *core, struct record_index *x,
 struct instant index_first_end(struct record_index *x);
 /* Returns the highest token of all records but one, which may be NULL. */
 uint64_t index_highest_token(const struct record_index *x, const struct record *but);
+/* Tells whether a record has this token. */
+bool index_has_token(const struct record_index *x, uint64_t token);
 /* Tells whether all records are of this mode (terms.of). */
 bool index_all_of(const struct record_index *x, uint16_t of);
 /* Tells the same as key_contested; `of` is the mode of any of the records. */
@@ -408,6 +410,8 @@ struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 /* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
  * caller fills in the rest, links it to its coordinator and settles the key. NULL: no memory. */
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
+/* Returns what this master has noted for a commit of the lock_id that names these permits. */
+uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set);
 /* Drops the promise and frees it. The caller settles the key. */
 void key_drop_promise(struct core *core, struct key *key, struct promise *p);
 /* Returns the promises of a key that has some one after the other, a further one with each
@@ -430,6 +434,8 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
 /* Returns the highest token of all records of the key but one. */
 uint64_t key_highest_token(const struct key *key, const struct record *but);
+/* Tells whether a record of the key has this token. */
+bool key_has_token(const struct key *key, uint64_t token);
 /* Tells whether two records of the key exclude each other. */
 bool key_contested(const struct key *key);
 /* Returns the permits that records of other lock_ids have. *room is false if one of them excludes

@@ -73,6 +73,17 @@ uint64_t key_highest_token(const struct key *key, const struct record *but) {
 	return highest;
 }
 
+bool key_has_token(const struct key *key, uint64_t token) {
+	if (key_index(key)) {
+		return index_has_token(key_index(key), token);
+	}
+	const struct record *r = key->held;
+	while (r && r->token != token) {
+		r = r->next;
+	}
+	return r != NULL;
+}
+
 /* Looks at each record once. The key is not contested if all records are shared, or if all have
  * permits of one semaphore and no number twice. */
 bool key_contested(const struct key *key) {

@@ -3,6 +3,14 @@
 #include "operation.h"
 #include "acquire.h"
 
+/* Returns the next token above `highest`. Those who hold together have different tokens, so each
+ * coordinator draws tokens of its own for them (section 5, Together). */
+static uint64_t next_token(const struct core *core, const struct op *op, uint64_t highest) {
+	const uint64_t share = op->terms.of == MODE_EXCLUSIVE ? 1 : core->masters,
+		behind = (highest + 1) % share, own = core->self % share;
+	return highest + 1 + (own + share - behind) % share;
+}
+
 /* Returns 1 + the highest number that the q masters reported, and not below 1 + this node's clock.
  * There is one exception, so that a repeat gives the same answer: if q masters answered "held by
  * yourself" with one token and these permits, and that token is above every noted clock and not
@@ -26,7 +34,7 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 	*reused = same >= core->quorum && token > noted;
 	highest = noted > highest ? noted : highest;
 	highest = token > highest ? token : highest;
-	return *reused ? token : highest + 1;
+	return *reused ? token : next_token(core, op, highest);
 }
 
 /* A master that lacks the lock_id gets the value that other masters have (section 2, Acquire); if
