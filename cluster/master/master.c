@@ -370,6 +370,18 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 	return kept;
 }
 
+/* Answers a commit that is refused for this reason. The answer has bytes of whoever holds the
+ * key. */
+static void no_commit(struct core *core, const struct key *key, uint32_t from,
+	const struct message *m, enum status refused) {
+	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round,
+		.status = refused, .token = m->token };
+	master_blocker(core, key, m->lock_id, &m->terms, &answer);
+	/* The attempt begins again above this clock. */
+	answer.token = refused == STATUS_STALE ? core->clock : answer.token;
+	out_send(core, from, &answer);
+}
+
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
 	enum status status = rule_commit(core, key, m);
@@ -382,13 +394,11 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, commit_refused_full);
 	}
 	unseen_refused(core, m, key, status);
-	struct message *answer = out_answer(core, from, MESSAGE_COMMIT_ANSWER, m);
-	answer->status = status;
-	answer->token = m->token;
-	if (status != STATUS_OK) {
-		master_blocker(core, key, m->lock_id, &m->terms, answer);
-		/* The attempt begins again above this clock. */
-		answer->token = status == STATUS_STALE ? core->clock : answer->token;
+	if (status == STATUS_OK) {
+		struct message *answer = out_answer(core, from, MESSAGE_COMMIT_ANSWER, m);
+		answer->token = m->token;
+	} else {
+		no_commit(core, key, from, m, status);
 	}
 	const bool waits = still_waits(m, status),
 		keeps = waits && keep_place(core, &key, from, m);
