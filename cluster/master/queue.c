@@ -113,20 +113,6 @@ struct waiter *queue_first_other(const struct core *core, const struct key_more 
 	return w;
 }
 
-bool queue_ahead(const struct core *core, const struct key *key, const struct message *m) {
-	const struct key_more *more = key_more(key);
-	if (more == NULL || queue_first_other(core, more, m->lock_id, PARTS_NO_TURN)) {
-		return more != NULL;
-	}
-	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_TURN);
-	/* Section 5, Together: a shared lock takes nothing from those that have their turns. Few
-	 * entries have one. */
-	while (w && m->terms.of == MODE_SHARED && !terms_exclude(&w->q.terms, &m->terms)) {
-		w = queue_next(core, more, &w->q, PARTS_TURN);
-	}
-	return w != NULL;
-}
-
 /* ---- turns ---- */
 
 /* Gives the turn. "Your turn" is at the same time the home's promise, if the key is free here;
