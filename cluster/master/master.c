@@ -180,16 +180,20 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* Section 5, Together: tells whether the promise stays next to the record. If the record has got
- * the permit numbers that the promise has reserved, the promise may reserve others. */
-static bool stays(struct key *key, struct promise *p, const struct record *r) {
-	return !record_excludes(r, &p->terms) ||
-		(promise_reserve(key, p) && !record_excludes(r, &p->terms));
+/* Section 5, Together: tells whether the promise stays next to the record. A node that is no master
+ * draws its token next to its own records alone. If the record has got the permit numbers that the
+ * promise has reserved, the promise may reserve others. */
+static bool stays(const struct core *core, struct key *key, struct promise *p,
+	const struct record *r, uint32_t maker) {
+	return (p->peer < core->masters || p->peer == maker) &&
+		(!record_excludes(r, &p->terms) ||
+			(promise_reserve(key, p) && !record_excludes(r, &p->terms)));
 }
 
-/* A held record displaces the promises of other lock_ids that it excludes, and their coordinators
- * are told. The others note which permit numbers it has. */
-static void displace(struct core *core, struct key *key, const struct record *r) {
+/* A held record displaces promises of other lock_ids, and their coordinators are told. The others
+ * note which permit numbers it has. The record's maker is the coordinator whose commit this is
+ * (UINT32_MAX: it is no commit). */
+static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker) {
 	/* The numbers that the record's own promise has reserved are free for the others. */
 	struct promise *own = key_promise(key, r->lock_id);
 	if (own) {
@@ -197,7 +201,7 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 	}
 	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
-		if (stays(key, p, r)) {
+		if (stays(core, key, p, r, maker)) {
 			p->touched = permits_or(p->touched, record_set(r));
 		} else {
 			struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
@@ -233,7 +237,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	if (m->token > r->token || widened) {
 		/* A promise of another lock_id was noted before this token, and for other permit
 		 * numbers. */
-		displace(core, key, r);
+		displace(core, key, r, UINT32_MAX);
 	}
 	record_name(r, m->terms.set);
 	if (loosened) {
@@ -277,7 +281,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		name_made(core, m->name);
 		key_add_record(core, key, r);
-		displace(core, key, r);
+		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX);
 	} else {
 		written = brings_value(core, r, m);
 		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {

@@ -376,6 +376,10 @@ void record_message(const struct core *core, const struct key *key, const struct
 
 /* ---- rules.c ---- */
 
+/* Section 5, Together: tells whether requests of these two coordinators go together, if neither
+ * excludes the other and one of them is for `of` (terms.of). Masters draw tokens of their own for
+ * shared locks, other nodes do not. */
+bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint16_t of);
 /* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
  * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);

@@ -178,9 +178,9 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 
 /* Section 5, Together: tells whether the first entry without a turn may have one while this
  * entry has one. */
-static bool may_go_together(const struct key_more *more, const struct waiter *out,
-	const struct waiter *first) {
-	return (out->q.peer == first->q.peer || first->q.terms.of == MODE_SHARED) &&
+static bool may_go_together(const struct core *core, const struct key_more *more,
+	const struct waiter *out, const struct waiter *first) {
+	return rule_together(core, out->q.peer, first->q.peer, first->q.terms.of) &&
 		!terms_exclude(&out->q.terms, &first->q.terms) && more->turns < PROMISES_A_KEY;
 }
 
@@ -195,7 +195,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
 		const bool ahead = same && queue_moved_ahead(core, key_more(key), out, first);
 		if (first == NULL || queue_moved_waits(core, key_more(key), out) ||
-			(same && !ahead && !may_go_together(key_more(key), out, first)) ||
+			(same && !ahead && !may_go_together(core, key_more(key), out, first)) ||
 			(out && out->q.terms.priority > first->q.terms.priority)) {
 			return;
 		}

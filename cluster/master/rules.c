@@ -91,16 +91,21 @@ bool rule_message_sound(const struct message *m) {
 		!permits_none(m->terms.set);
 }
 
-/* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another.
- * Where they are for permits, one coordinator has to ask for all of them. */
-static enum status rule_promised(const struct key *key, uint32_t from,
+bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint16_t of) {
+	return peer == other ||
+		(of == MODE_SHARED && peer < core->masters && other < core->masters);
+}
+
+/* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,
+ * and their coordinators go together. */
+static enum status rule_promised(const struct core *core, const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, m->lock_id)) {
 			others++;
 			if (terms_exclude(&p->terms, &m->terms) ||
-				(p->peer != from && terms_semaphore(&m->terms))) {
+				!rule_together(core, p->peer, from, m->terms.of)) {
 				return STATUS_PROMISED;
 			}
 		}
@@ -143,7 +148,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 	if (s != STATUS_OK) {
 		return s;
 	}
-	s = rule_promised(key, from, m);
+	s = rule_promised(core, key, from, m);
 	if (s != STATUS_OK) {
 		return s;
 	}

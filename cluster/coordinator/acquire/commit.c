@@ -4,10 +4,12 @@
 #include "acquire.h"
 
 /* Returns the next token above `highest`. Those who hold together have different tokens, so each
- * coordinator draws tokens of its own for them (section 5, Together). */
+ * master draws tokens of its own for them, and all other nodes draw those that are left (section 5,
+ * Together). */
 static uint64_t next_token(const struct core *core, const struct op *op, uint64_t highest) {
-	const uint64_t share = op->terms.of == MODE_EXCLUSIVE ? 1 : core->masters,
-		behind = (highest + 1) % share, own = core->self % share;
+	const uint64_t share = op->terms.of == MODE_EXCLUSIVE ? 1 : core->masters + (uint64_t)1,
+		behind = (highest + 1) % share,
+		own = (core->self < core->masters ? core->self : core->masters) % share;
 	return highest + 1 + (own + share - behind) % share;
 }
 

@@ -116,6 +116,15 @@ static uint64_t promised(struct stage *s, uint32_t from, uint8_t lock, uint16_t 
 		(struct terms){ .of = of, .count = terms_of_numbers(of) });
 }
 
+static enum status committed(struct stage *s, uint32_t from, uint8_t lock, uint64_t token) {
+	const uint64_t ok = stage_count(s, COUNT_commit_ok);
+	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_COMMIT,
+		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
+		.lock_id = stage_lock(lock), .token = token, .lease_us = 1000000,
+		.terms = { .of = MODE_SHARED } });
+	return stage_count(s, COUNT_commit_ok) > ok ? STATUS_OK : STATUS_STALE;
+}
+
 static void nothing_is_promised_together_that_excludes_one_another(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(promised(s, 0, 1, MODE_SHARED), 1);
@@ -134,6 +143,32 @@ static void readers_of_two_nodes_are_promised_together(void **state) {
 	assert_int_equal(promised(s, 1, 1, MODE_SHARED), 1);
 }
 
+/* The nodes 3 and 4 are replicas. They might draw the tokens of each other, and of a master. */
+static void a_reader_of_a_replica_goes_with_those_of_the_same_node_alone(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(promised(s, 3, 1, MODE_SHARED), 1);
+	assert_int_equal(promised(s, 3, 2, MODE_SHARED), 1);
+	assert_int_equal(promised(s, 4, 3, MODE_SHARED), 0);
+	assert_int_equal(promised(s, 0, 4, MODE_SHARED), 0);
+}
+
+/* Both may have the same token. */
+static void a_promise_of_a_replica_ends_with_a_record_of_another_node(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(promised(s, 3, 1, MODE_SHARED), 1);
+	assert_int_equal(committed(s, 3, 5, 10), STATUS_OK);
+	assert_int_equal(stage_status(s, 2).promises, 1);
+	assert_int_equal(committed(s, 4, 6, 20), STATUS_OK);
+	assert_int_equal(stage_status(s, 2).promises, 0);
+}
+
+static int setup_replicas(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 2;
+	*state = stage_born(&o);
+	return 0;
+}
+
 static void permits_for_two_nodes_are_not_promised_together(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(promised(s, 0, 1, 8), 1);
@@ -150,15 +185,6 @@ static void a_key_has_so_many_promises_and_no_more(void **state) {
 	assert_int_equal(lock, 33);
 	/* What is asked for again has its promise already. */
 	assert_int_equal(promised(s, 0, 32, MODE_SHARED), 1);
-}
-
-static enum status committed(struct stage *s, uint32_t from, uint8_t lock, uint64_t token) {
-	const uint64_t ok = stage_count(s, COUNT_commit_ok);
-	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_COMMIT,
-		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
-		.lock_id = stage_lock(lock), .token = token, .lease_us = 1000000,
-		.terms = { .of = MODE_SHARED } });
-	return stage_count(s, COUNT_commit_ok) > ok ? STATUS_OK : STATUS_STALE;
 }
 
 /* Otherwise two that hold the key at one time could have the same token. */
@@ -360,6 +386,12 @@ int main(void) {
 		NAMED(promises_of_different_numbers_do_not_stand_in_the_way_for_ever),
 		NAMED(nothing_is_promised_together_that_excludes_one_another),
 		NAMED(readers_of_two_nodes_are_promised_together),
+		cmocka_unit_test_setup_teardown(
+			a_reader_of_a_replica_goes_with_those_of_the_same_node_alone,
+			setup_replicas, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_promise_of_a_replica_ends_with_a_record_of_another_node, setup_replicas,
+			named_teardown),
 		NAMED(permits_for_two_nodes_are_not_promised_together),
 		NAMED(a_key_has_so_many_promises_and_no_more),
 		NAMED(a_token_that_a_live_record_has_is_stale),

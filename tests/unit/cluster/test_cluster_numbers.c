@@ -194,7 +194,10 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	uint64_t others = stage_last(s)->r.token;
 	struct permits y = stage_last(s)->r.terms.set;
 	let_through(s);
-	assert_true(token_of(s, x) != others);
+	assert_true(token_of(s, x) > others);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	/* The commit is rolled back at n1 before X asks again. */
+	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
 	assert_false(permits_meet(numbers_of(s, x), y));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 2);
@@ -209,6 +212,8 @@ static void permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_aga
 		.lock_count = 2, .lease = LEASE });
 	let_through(s);
 	assert_int_equal(stage_answer(s, x)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 3);
 	}
