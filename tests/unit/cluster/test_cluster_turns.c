@@ -31,6 +31,7 @@ static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 	hold_answers(s, true);
 	struct core_request r = stage_acquire(key, stage_lock(1), LEASE, WAIT);
 	r.terms.of = of;
+	r.terms.count = terms_of_numbers(of);
 	uint64_t id = stage_ask(s, 2, r);
 	stage_settle(s);
 	return id;
@@ -42,6 +43,7 @@ static uint64_t parked_for(struct stage *s, const char *key, uint16_t of, span_n
 		rivals = stage_count(s, COUNT_turn_rival);
 	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, wait);
 	r.terms.of = of;
+	r.terms.count = terms_of_numbers(of);
 	uint64_t id = stage_ask(s, 1, r);
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_promise_parked), parked + 1);
@@ -80,11 +82,11 @@ static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **sta
 	assert_false(answered(s, later));
 }
 
-static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock(void **state) {
+static void a_permit_is_waited_for_until_the_promise_in_front_becomes_another_permit(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, MODE_SHARED),
-		first = parked_for(s, key, MODE_SHARED, WAIT);
+	uint64_t lucky = newcomer(s, key, 8),
+		first = parked_for(s, key, 8, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -335,7 +337,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
 		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
-		NAMED(a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock),
+		NAMED(a_permit_is_waited_for_until_the_promise_in_front_becomes_another_permit),
 		NAMED(a_promise_that_ends_with_its_link_makes_room),
 		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind),
 		NAMED(
