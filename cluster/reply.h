@@ -157,9 +157,9 @@ struct core_reply {
 	/* With an error, or for a CHANGE with a warning: a sentence that names the culprit and the
 	 * remedy. It may be empty. */
 	struct slice why;
-	/* PAWL_EHELD, PAWL_ETIMEOUT: the key is held as a semaphore with another number of
-	 * permits. */
-	bool other_size;
+	/* PAWL_EHELD, PAWL_ETIMEOUT: how many permits the semaphore has as which the key is held,
+	 * if the request names another number; otherwise 0. */
+	uint32_t other_of;
 	/* Reads: somebody holds the key, and the key is contested. PAWL_EHELD: with `held`, `entry`
 	 * says who holds it. */
 	bool held, contested;

@@ -81,8 +81,8 @@ struct group {
 	struct instant holder_end;
 	/* `holder` is known; and that key is contested. */
 	bool holder_known, contested;
-	/* core_reply.other_size of that key. */
-	bool other_size;
+	/* core_reply.other_of of that key. */
+	uint32_t other_of;
 	uint8_t owner[OWNER_MAX], label[LABEL_MAX];
 	/* The size of the whole block of memory in bytes. */
 	size_t size;

@@ -306,6 +306,7 @@ static int node_make_peers(struct node *node) {
 	hello.boot = status.boot;
 	snprintf(hello.cluster, sizeof hello.cluster, "%s", core_config(d->core)->cluster);
 	snprintf(hello.node, sizeof hello.node, "%s", node->config->name);
+	snprintf(hello.release, sizeof hello.release, "%s", PAWL_VERSION);
 	CHECK(RAND_bytes((unsigned char *)&seed, sizeof seed) == 1);
 	return driver_make_peers(d, &node->loop, &hello, seed);
 }

@@ -117,6 +117,9 @@ class Views(PageTest):
                          "verdict good")
         self.wait_text("who", "test as a sees it")
         self.wait_text("nodes", "a\tmaster\tvoting\t", "b\tmaster\tvoting\t", " ms\t", "c\tmaster")
+        # Each node's version stands in front of the end of its certificate.
+        self.page.wait("[...document.querySelectorAll('#nodes tbody tr')].every((row) => "
+                       "/^[0-9]+[.][0-9.]+$/.test(row.cells[5].innerText))")
         self.wait_text("facts", "Held leases", "Grants a second")
         self.wait_text("oldest_holders", "leader/web", HOSTILE, "0xff")
         self.wait_text("oldest_waiters", "leader/web")

@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	CHECK(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
 	CHECK(peer_hello_decode(body, &same) == 0);
 	CHECK(strcmp(hello.node, same.node) == 0 && strcmp(hello.cluster, same.cluster) == 0 &&
-		hello.boot == same.boot);
+		hello.boot == same.boot && strcmp(hello.release, same.release) == 0);
 	const char *problem = peer_hello_problem(&ours, &hello, &here);
 	CHECK(problem == peer_hello_problem(&hello, &ours, &there));
 	CHECK(here.version == there.version && here.features == there.features);

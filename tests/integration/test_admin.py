@@ -139,6 +139,8 @@ class Shown(unittest.TestCase):
         self.assertTrue(shown["ready"])
         self.assertEqual(shown["config_hash"], "%016x" % said["config_hash"])
         self.assertEqual(shown["masters"], ["a", "b", "c"])
+        # A node has told its version to the others when it voted with them.
+        self.assertEqual([p["version"] for p in shown["peers"]], [shown["version"]] * 3)
 
     def test_health(self):
         for path in ("/livez", "/healthz"):

@@ -174,11 +174,17 @@ class Locks(DevCase):
         for more in ([], ["--wait", "1s"]):
             run = self.pawl("acquire", "s", "--permits", "1", "--of", "4", *more)
             self.assertEqual(run.status, 1)
-            self.assertIn("held as a semaphore with another number of permits", run.err)
-            self.assertIn("held by anna", run.err)
+            self.assertIn("held as a semaphore of 3 permits: all must name the same number, so ask "
+                          "for permits of 3; held by anna", run.err)
+            self.assertIn("\n  give --of 3, as those who hold it do\n", run.err)
+            self.assertNotIn("--wait", run.err)
+            group = self.pawl("acquire", "r", "s", "--permits", "1", "--of", "4", *more)
+            self.assertIn("\n  give --of 3, ", group.err)
             self.assertIn("1 of 3 permits", run.err)
+        self.assertEqual(self.pawl("acquire", "s", "--permits", "1", "--of", "4", "--json")
+                         .json["error"]["other_of"], 3)
         run = self.pawl("acquire", "s", "--permits", "3", "--of", "3")
-        self.assertNotIn("another number", run.err)
+        self.assertNotIn("give --of", run.err)
 
     def test_a_release_with_the_lock_id_of_nobody_says_who_holds_the_key(self):
         lock = self.acquire("a", "--owner", "anna")

@@ -368,6 +368,9 @@ class Force(NodesCase):
 class Show(NodesCase):
     def test_the_answers_of_all_nodes_are_put_together(self):
         b, d = self.node("b"), self.node("d")
+        # c is not asked, and has told a its version; d tells its own, whatever a has heard.
+        self.a.status["peers"][2].update(version="9.8")
+        self.a.status["peers"][3].update(version="9.8")
         peers = [dict(p, follows=False) for p in status("b")["peers"]]
         b.status = status("b", epoch=3, peers=peers)
         d.status = status("d", role="replica", state="following", peers=peers,
@@ -379,7 +382,10 @@ class Show(NodesCase):
         self.assertRegex(run.out, r"(?m)^timing +leases up to 1m00s, request timeout 1\.0s, "
                                   r"promise timeout 2\.0s, clock drift 0\.5%$")
         self.assertRegex(run.out, r"(?m)^a +master +a.example:7118 +voting +yes")
-        self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +a$")
+        self.assertRegex(run.out,
+                         r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +9\.9 +a$")
+        self.assertRegex(run.out,
+                         r"(?m)^c +master +c.example:7118 +voting +yes +- +- +- +9\.8 +-$")
         self.assertNotIn("What to do", run.out)
         shown = self.pawl("cluster", "show", "--json").json
         self.assertEqual((shown["epoch"], shown["advice"]), (4, []))
@@ -391,8 +397,8 @@ class Show(NodesCase):
         self.assertEqual([n["node"] for n in shown["nodes"]], ["a", "b", "c", "d"])
         self.assertEqual(shown["nodes"][3], dict(
             node="d", role="replica", address="d.example:7118", state="following", waits_for="",
-            left_ms=0, voting=False, copied=None, lag=3, age_ms=12, rights="", follows="a",
-            trouble=""))
+            left_ms=0, voting=False, copied=None, lag=3, age_ms=12, rights="", version="9.9",
+            follows="a", trouble=""))
 
     def test_show_says_what_to_do(self):
         self.a.status["peers"][1].update(linked=False, voting=False)

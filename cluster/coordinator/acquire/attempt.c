@@ -92,8 +92,10 @@ static void say_holder(struct core *core, const struct op *op, const struct show
 	} else {
 		fill_holder(core, op, r);
 	}
-	r->other_size = r->held && terms_semaphore(&r->entry.terms) &&
-		terms_semaphore(&op->terms) && r->entry.terms.of != op->terms.of;
+	const uint16_t of = r->entry.terms.of;
+	const bool other = r->held && terms_of_numbers(of) && terms_semaphore(&op->terms) &&
+		of != op->terms.of;
+	r->other_of = other ? of : 0;
 }
 
 /* Returns which limit was reached at the masters, as far as this node can tell by its own table,

@@ -5,7 +5,7 @@
 void group_keep_holder(struct group *group, const struct core_reply *r) {
 	const struct core_entry *e = &r->entry;
 	group->full = r->field;
-	group->other_size = r->other_size;
+	group->other_of = r->other_of;
 	group->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
 	if (!group->holder_known) {
 		return;
@@ -93,7 +93,7 @@ void group_answer_error(struct core *core, struct op *op) {
 		r->field = group->error == PAWL_EFULL ? group->full : r->field;
 		if (out_copy(core, m->key, &r->failed_key) && group->holder_known &&
 			(group->error == PAWL_EHELD || group->error == PAWL_ETIMEOUT)) {
-			r->other_size = group->other_size;
+			r->other_of = group->other_of;
 			r->entry.key = r->failed_key;
 			r->entry.token = group->holder.token;
 			r->entry.terms = group->holder.terms;

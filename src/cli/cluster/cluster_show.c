@@ -38,20 +38,21 @@ static bool is_shown(const struct view_node *n) {
 }
 
 static void print_nodes(const struct view *v) {
-	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8s %s\n", "NODE", "ROLE", "ADDRESS",
-		"STATE", "VOTES", "BEHIND", "AGE", "RIGHTS", "FOLLOWS");
+	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8s %-9s %s\n", "NODE", "ROLE", "ADDRESS",
+		"STATE", "VOTES", "BEHIND", "AGE", "RIGHTS", "VERSION", "FOLLOWS");
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
 		if (!is_shown(n)) {
 			continue;
 		}
-		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8.8s %s\n", n->name,
+		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8.8s %-9s %s\n", n->name,
 			*n->role ? n->role : "-", *n->address ? n->address : "-", state_of(n),
 			n->voting ? "yes"
 				: n->master ? "NO"
 				: "-",
 			behind(n), n->age_ms == VIEW_UNKNOWN ? "-" : output_duration(n->age_ms),
-			*n->rights ? n->rights : "-", *n->following ? n->following : "-");
+			*n->rights ? n->rights : "-", *n->version ? n->version : "-",
+			*n->following ? n->following : "-");
 	}
 }
 
@@ -133,6 +134,7 @@ static json_t *node_json(const struct view_node *n) {
 	output_json_set(object, "lag", n->catching_up ? json_null() : known(n->lag));
 	output_json_set(object, "age_ms", known(n->age_ms));
 	output_json_bytes(object, "rights", pawl_str(n->rights));
+	output_json_bytes(object, "version", pawl_str(n->version));
 	output_json_bytes(object, "follows", pawl_str(n->following));
 	output_json_bytes(object, "trouble", pawl_str(n->trouble));
 	return object;

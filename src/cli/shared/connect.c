@@ -2,10 +2,12 @@
 #include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "field.h"
 #include "output.h"
 
 /* How many bytes of a key a message shows. */
@@ -287,6 +289,16 @@ static void print_names(const struct pawl_result *result, const char *field, con
 	}
 }
 
+/* Writes what to do if the key is held as a semaphore of another size; false if it is not. */
+static bool other_size(const struct pawl_result *result, char text[96]) {
+	const int64_t of = field_int(result->tree, "other_of", 0);
+	if ((result->error != PAWL_EHELD && result->error != PAWL_ETIMEOUT) || of == 0) {
+		return false;
+	}
+	snprintf(text, 96, "give --of %" PRId64 ", as those who hold it do", of);
+	return true;
+}
+
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result,
 	const char *what, const char *subject) {
 	int status = cli_exit_status(result);
@@ -307,7 +319,11 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
 	const char *help = cli_remedy(result->method, result->error);
-	if (result->error == PAWL_ETIMEOUT && result->tree && result->method == PAWL_ACQUIRE) {
+	char size[96];
+	if (other_size(result, size)) {
+		help = size;
+	} else if (result->error == PAWL_ETIMEOUT && result->tree
+		&& result->method == PAWL_ACQUIRE) {
 		help = "pawl explain shows who holds the key, who waits, and what would free it";
 	} else if (result->error == PAWL_ETIMEOUT && result->tree) {
 		/* A node has said this, and why. */

@@ -52,7 +52,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.state = "",
 		.waits_for = "",
 		.following = "",
-		.version = "",
+		.version = field_text(peer, "version"),
 		.age_ms = VIEW_UNKNOWN,
 		.trouble = field_text(peer, "trouble"),
 		.audit_trouble = "",

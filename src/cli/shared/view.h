@@ -47,7 +47,7 @@ struct view_node {
 	int64_t lag;
 
 	/* What the node says about itself, if it was asked; otherwise `state` is "". */
-	const char *state, *waits_for, *following, *version;
+	const char *state, *waits_for, *following;
 
 	/* age_ms is VIEW_UNKNOWN on masters, and before a replica has followed anybody. */
 	int64_t left_ms, age_ms, snapshot_done;
@@ -55,6 +55,9 @@ struct view_node {
 
 	/* Why the node that was asked has no link with it; "" if it has one, or does not know. */
 	const char *trouble;
+
+	/* Which release of Pawl the node is; "" if that is not known. */
+	const char *version;
 
 	/* The digest of the node's access rules; "none" if it has none, "" if that is not known. */
 	const char *rights;

@@ -102,6 +102,7 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body,
 		return problem;
 	}
 	link->features = agreement.features;
+	memcpy(link->release, theirs->release, sizeof link->release);
 	if (!peer_link_certified(link, theirs)) {
 		return link->why;
 	}

@@ -77,6 +77,8 @@ struct peer_link {
 	char from[ADDRESS_TEXT_BYTES];
 	/* The features that both sides have. */
 	uint64_t features;
+	/* The other side's release, as its hello says it; empty if it does not say. */
+	char release[PEER_RELEASE_MAX + 1];
 	/* What the other side has told about itself. */
 	struct peer_note note;
 	/* The other side has been told what this side has to tell about itself. */

@@ -354,6 +354,11 @@ const char *peers_trouble(const struct peers *p, uint32_t peer) {
 	return p->table[peer]->link ? "" : p->table[peer]->last_trouble;
 }
 
+const char *peers_release(const struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? p->table[peer]->link->release : "";
+}
+
 struct buffer *peers_out(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);
 	return p->table[peer]->link ? stream_out(p->table[peer]->link->stream) : NULL;

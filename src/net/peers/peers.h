@@ -139,6 +139,9 @@ const char *peers_trouble(const struct peers *p, uint32_t peer);
 /* Returns the address of the other end of the link, or "" if there is no link. It is valid until
  * the link is gone. */
 const char *peers_from(const struct peers *p, uint32_t peer);
+/* Returns which release of Pawl the peer says it is, as printable ASCII; "" if there is no link, or
+ * if it does not say. It is valid until the link is gone. */
+const char *peers_release(const struct peers *p, uint32_t peer);
 /* Returns the buffer for packets, or NULL if there is no link. Append packets, and then flush. */
 struct buffer *peers_out(struct peers *p, uint32_t peer);
 /* Sends what peers_out holds. If the result is not 0, the link broke and is gone, and down() is not

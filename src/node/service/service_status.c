@@ -17,6 +17,8 @@ static void service_status_peers(const struct service *s, struct client_status *
 		}
 		status->peers[i].rights =
 			slice_str(self ? s->driver->rights : note ? note->rights : "");
+		status->peers[i].version =
+			slice_str(self ? PAWL_VERSION : peers_release(s->driver->peers, i));
 		status->peers[i].trouble =
 			slice_str(self ? "" : peers_trouble(s->driver->peers, i));
 	}

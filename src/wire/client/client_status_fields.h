@@ -40,6 +40,8 @@ struct client_status_peer {
 	struct slice rights;
 	/* What the certificate lets the peer be: "master", "replica" or "embedded". */
 	struct slice certificate_role;
+	/* Which release of Pawl the peer is; empty for unknown. */
+	struct slice version;
 	/* Why the node that answers has no link with the peer; empty if it has one, or if that is
 	 * not known. */
 	struct slice trouble;
@@ -152,8 +154,8 @@ struct client_status {
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
  * (all three), quota_refused, watches, events, uptime, limits, ready, not_ready, audit_trouble,
- * and of each peer the certificate, the rights and the trouble. The result borrows from the core,
- * the configuration and the context. */
+ * and of each peer the certificate, the rights, the version and the trouble. The result borrows
+ * from the core, the configuration and the context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);
 

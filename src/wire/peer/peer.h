@@ -130,9 +130,11 @@ int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t mos
 	(PEER_FEATURE_NOTES | PEER_FEATURE_WAITS | \
 		(PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0)))
 
+/* The longest release that a node says in its hello, in bytes. */
+#define PEER_RELEASE_MAX 32
 /* Each side sends a hello as the first packet of a link, and reads the other's before anything
- * else. It is a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; later
- * versions may add keys. */
+ * else. It is a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot", "release"},
+ * in which the last key may be missing; later versions may add keys. */
 struct peer_hello {
 	/* The versions of the protocol that the sender speaks. */
 	uint32_t version_min, version_max;
@@ -146,12 +148,15 @@ struct peer_hello {
 	struct id128 id;
 	/* The sender's boot, which is at least 1. */
 	uint64_t boot;
+	/* Which release of Pawl the sender is, for operators: printable ASCII, and empty if it has
+	 * not said so. Nothing of the protocol depends on it. */
+	char release[PEER_RELEASE_MAX + 1];
 };
 
 /* Appends the packet. Returns the same errors as peer_frame_encode. */
 int peer_hello_encode(const struct peer_hello *hello, struct buffer *out);
-/* Is strict about the keys that it knows, and ignores all others. Returns 0 or PAWL_EPROTOCOL. *out
- * is written only on success. */
+/* Is strict about the keys that it knows, and ignores all others; of a longer release it takes the
+ * beginning. Returns 0 or PAWL_EPROTOCOL. *out is written only on success. */
 int peer_hello_decode(struct slice body, struct peer_hello *out);
 
 /* Tells whether there is a version that both nodes speak. */

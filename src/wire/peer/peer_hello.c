@@ -13,12 +13,17 @@ enum hello_key {
 	HELLO_NODE,
 	HELLO_ID,
 	HELLO_BOOT,
+	/* It may be missing, because nodes before 0.2 do not send it. */
+	HELLO_RELEASE,
 	HELLO_KEYS
 };
 static const char *const hello_keys[HELLO_KEYS] = {
 	[HELLO_VERSIONS] = "pawl", [HELLO_FEATURES] = "features", [HELLO_CLUSTER] = "cluster",
 	[HELLO_NODE] = "node", [HELLO_ID] = "id", [HELLO_BOOT] = "boot",
+	[HELLO_RELEASE] = "release",
 };
+/* The bits of the keys that every hello has. */
+#define HELLO_REQUIRED ((1u << HELLO_RELEASE) - 1)
 #define HELLO_KEY_BYTES_MAX 64
 /* How many keys there are that a node of this version must skip. */
 #define HELLO_KEYS_PRETENDED (PAWL_PRETEND_NEXT ? 1 : 0)
@@ -36,10 +41,20 @@ static bool hello_name_valid(struct slice name) {
 	return true;
 }
 
+/* The release gets into JSON and onto terminals. */
+static bool hello_release_valid(struct slice release) {
+	for (size_t i = 0; i < release.size; i++) {
+		if (release.data[i] < 0x20 || release.data[i] > 0x7e) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool hello_valid(const struct peer_hello *h) {
 	return h->version_min >= 1 && h->version_min <= h->version_max &&
 		hello_name_valid(slice_str(h->cluster)) && hello_name_valid(slice_str(h->node)) &&
-		!id128_zero(h->id) && h->boot >= 1;
+		!id128_zero(h->id) && h->boot >= 1 && hello_release_valid(slice_str(h->release));
 }
 
 int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
@@ -52,7 +67,8 @@ int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
 	}
 	struct pack k;
 	pack_begin(&k, out);
-	pack_map(&k, HELLO_KEYS + HELLO_KEYS_PRETENDED);
+	const bool release = hello->release[0] != '\0';
+	pack_map(&k, HELLO_RELEASE + release + HELLO_KEYS_PRETENDED);
 	pack_text(&k, hello_keys[HELLO_VERSIONS]);
 	pack_array(&k, 2);
 	pack_uint(&k, hello->version_min);
@@ -67,6 +83,10 @@ int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
 	pack_bin(&k, slice_of(hello->id.b, sizeof hello->id.b));
 	pack_text(&k, hello_keys[HELLO_BOOT]);
 	pack_uint(&k, hello->boot);
+	if (release) {
+		pack_text(&k, hello_keys[HELLO_RELEASE]);
+		pack_text(&k, hello->release);
+	}
 	if (HELLO_KEYS_PRETENDED) {
 		pack_text(&k, "next");
 		pack_map(&k, 1);
@@ -100,6 +120,17 @@ static void hello_take_name(struct unpack *u, char out[NODE_NAME_MAX + 1]) {
 	}
 	memcpy(out, s.data, s.size);
 	out[s.size] = '\0';
+}
+
+/* A later version may have a longer release, of which the beginning is enough for people. */
+static void hello_take_release(struct unpack *u, char out[PEER_RELEASE_MAX + 1]) {
+	struct slice s = unpack_str(u, PEER_HELLO_BYTES_MAX);
+	if (u->bad || !hello_release_valid(s)) {
+		u->bad = true;
+		return;
+	}
+	s.size = s.size < PEER_RELEASE_MAX ? s.size : PEER_RELEASE_MAX;
+	*slice_put((uint8_t *)out, s) = '\0';
 }
 
 static void hello_take_id(struct unpack *u, struct id128 *out) {
@@ -140,6 +171,9 @@ static void hello_take(struct unpack *u, enum hello_key key, struct peer_hello *
 	case HELLO_BOOT:
 		h->boot = unpack_uint(u, UINT64_MAX);
 		break;
+	case HELLO_RELEASE:
+		hello_take_release(u, h->release);
+		break;
 	case HELLO_KEYS:
 		unpack_skip(u);
 		break;
@@ -163,7 +197,8 @@ int peer_hello_decode(struct slice body, struct peer_hello *out) {
 		seen |= bit;
 		hello_take(&u, key, &h);
 	}
-	if (u.bad || unpack_left(&u) != 0 || seen != (1u << HELLO_KEYS) - 1 || !hello_valid(&h)) {
+	if (u.bad || unpack_left(&u) != 0 || (seen & HELLO_REQUIRED) != HELLO_REQUIRED
+		|| !hello_valid(&h)) {
 		return PAWL_EPROTOCOL;
 	}
 	*out = h;

@@ -224,6 +224,19 @@ static void one_after_the_other_is_right(void **state) {
 	assert_int_equal(s->count, 0);
 }
 
+/* Nobody was granted the key within the time that the lease should still have lasted. */
+static void a_lock_after_the_time_of_a_lease_that_ended_early_is_right(void **state) {
+	struct seen *s = *state;
+	grant_x(s);
+	pass(s, 9 * SPAN_S);
+	ends(s, 1, X, 5, WATCH_EVENT_EXPIRED);
+	pass(s, 2 * SPAN_S);
+	has(s, 1, Y, 7);
+	has(s, 2, Y, 7);
+	caught_up(s, 1);
+	assert_int_equal(s->count, 0);
+}
+
 static void a_lease_that_was_taken_away_may_end_early(void **state) {
 	struct seen *s = *state;
 	grant_x(s);
@@ -446,6 +459,7 @@ int main(void) {
 		GRANTS(a_token_that_is_not_greater_is_found),
 		GRANTS(a_token_below_what_the_master_accepted_before_its_start_is_found),
 		GRANTS(one_after_the_other_is_right),
+		GRANTS(a_lock_after_the_time_of_a_lease_that_ended_early_is_right),
 		GRANTS(a_lease_that_was_taken_away_may_end_early),
 		GRANTS(a_lease_that_was_taken_away_unseen_may_end_early),
 		GRANTS(after_a_silence_the_lease_counts_as_it_is_then),

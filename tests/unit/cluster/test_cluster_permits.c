@@ -42,7 +42,13 @@ static void permits_of_another_size_exclude_each_other(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 4), PAWL_OK);
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(2), 1, 5), PAWL_EHELD);
+	assert_int_equal(stage_last(s)->r.other_of, 4);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(5), 1, 3), PAWL_EHELD);
+	assert_int_equal(stage_last(s)->r.other_of, 4);
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(6), 4, 4), PAWL_EHELD);
+	assert_int_equal(stage_last(s)->r.other_of, 0);
 	assert_int_equal(share(s, 0, "k", stage_lock(3)), PAWL_EHELD);
+	assert_int_equal(stage_last(s)->r.other_of, 0);
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(4), LEASE, 0)), PAWL_EHELD);
 }
 

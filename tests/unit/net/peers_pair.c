@@ -86,6 +86,7 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
 	memset(o.hello.id.b, p->identity ? p->identity : *claim, sizeof o.hello.id.b);
 	snprintf(o.hello.cluster, sizeof o.hello.cluster, "test");
 	snprintf(o.hello.node, sizeof o.hello.node, "%s", claim);
+	snprintf(o.hello.release, sizeof o.hello.release, "of %s", claim);
 	assert_int_equal(peers_new(&o, &p->peers), 0);
 	peers_set_nodes(p->peers, nodes, 2);
 }

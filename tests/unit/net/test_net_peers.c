@@ -45,8 +45,11 @@ static void one_link_joins_two_nodes_and_carries_frames(void **state) {
 	(void)state;
 	pair_open(&p);
 	assert_null(peers_out(p.a.peers, 1));
+	assert_string_equal(peers_release(p.a.peers, 1), "");
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
+	assert_string_equal(peers_release(p.a.peers, 1), "of b");
+	assert_string_equal(peers_release(p.b.peers, 0), "of a");
 	assert_string_equal(p.a.who, "b");
 	assert_string_equal(p.b.who, "a");
 	send_frames(&p.a, 1, 2);

@@ -1,6 +1,8 @@
 /* These tests are about the first packet of a link. */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "pawl/error.h"
 #include "peer.h"
 #include "wire_random.h"
@@ -35,11 +37,75 @@ static void a_hello_comes_back_as_it_was(void **state) {
 	buffer_done(&b);
 }
 
+/* Decodes the hello with its map head replaced and bytes added behind. */
+static int decode_more(uint8_t head, const void *more, size_t size, struct peer_hello *got) {
+	struct allocator alloc = alloc_libc(NULL);
+	struct buffer b;
+	struct peer_hello sent = hello_of("prod", "n1", 9);
+	buffer_init(&b, &alloc, 8192);
+	encode(&sent, &b);
+	b.data[PEER_PREFIX_BYTES] = head;
+	assert_int_equal(buffer_append(&b, more, size), 0);
+	int error = peer_hello_decode(slice_of(b.data + PEER_PREFIX_BYTES,
+		b.size - PEER_PREFIX_BYTES), got);
+	buffer_done(&b);
+	return error;
+}
+
+static int decode_with(uint8_t head, const void *more, size_t size) {
+	struct peer_hello got;
+	return decode_more(head, more, size, &got);
+}
+
+static void a_release_comes_back_and_may_be_missing(void **state) {
+	(void)state;
+	struct allocator alloc = alloc_libc(NULL);
+	struct buffer b;
+	struct peer_hello sent = hello_of("prod", "n1", 9), got;
+	buffer_init(&b, &alloc, 4096);
+	assert_int_equal(peer_hello_decode(encode(&sent, &b), &got), 0);
+	assert_string_equal(got.release, "");
+	buffer_clear(&b);
+	snprintf(sent.release, sizeof sent.release, "0.2.0~rc1");
+	assert_int_equal(peer_hello_decode(encode(&sent, &b), &got), 0);
+	assert_string_equal(got.release, "0.2.0~rc1");
+	assert_int_equal(got.boot, 3);
+	buffer_done(&b);
+}
+
+static void a_longer_release_is_cut(void **state) {
+	(void)state;
+	struct peer_hello got;
+	char more[9 + 1 + 200] = "\xa7release\xd9\xc8";
+	memset(more + 10, '7', 200);
+	assert_int_equal(decode_more(0x87, more, sizeof more, &got), 0);
+	assert_int_equal(strlen(got.release), PEER_RELEASE_MAX);
+	assert_int_equal(strspn(got.release, "7"), PEER_RELEASE_MAX);
+	/* What is cut off has to be printable, too. */
+	more[sizeof more - 1] = '\x1b';
+	assert_int_equal(decode_more(0x87, more, sizeof more, &got), PAWL_EPROTOCOL);
+}
+
+static void a_release_that_cannot_be_shown_is_refused(void **state) {
+	(void)state;
+	static const char bytes[] = { '\0', '\n', '\x1b', '\x1f', '\x7f', '\x80', '\xff' };
+	char more[] = "\xa7release\xa3" "0 2";
+	assert_int_equal(decode_with(0x87, more, sizeof more - 1), 0);
+	for (size_t i = 0; i < sizeof bytes; i++) {
+		more[10] = bytes[i];
+		assert_int_equal(decode_with(0x87, more, sizeof more - 1), PAWL_EPROTOCOL);
+	}
+	assert_int_equal(decode_with(0x87, "\xa7release\x02", 9), PAWL_EPROTOCOL);
+	assert_int_equal(decode_with(0x88, "\xa7release\xa1" "1\xa7release\xa1" "2", 20),
+		PAWL_EPROTOCOL);
+}
+
 static void every_truncation_and_trailing_byte_is_refused(void **state) {
 	(void)state;
 	struct allocator alloc = alloc_libc(NULL);
 	struct buffer b;
 	struct peer_hello sent = hello_of("prod", "n1", 9), got;
+	snprintf(sent.release, sizeof sent.release, "0.2.0");
 	buffer_init(&b, &alloc, 4096);
 	struct slice body = encode(&sent, &b);
 	for (size_t size = 0; size < body.size; size++) {
@@ -51,21 +117,6 @@ static void every_truncation_and_trailing_byte_is_refused(void **state) {
 	assert_int_equal(peer_hello_decode(slice_of(longer, body.size + 1), &got), PAWL_EPROTOCOL);
 	free(longer);
 	buffer_done(&b);
-}
-
-/* Decodes the hello with its map head replaced and bytes added behind. */
-static int decode_with(uint8_t head, const void *more, size_t size) {
-	struct allocator alloc = alloc_libc(NULL);
-	struct buffer b;
-	struct peer_hello sent = hello_of("prod", "n1", 9), got;
-	buffer_init(&b, &alloc, 8192);
-	encode(&sent, &b);
-	b.data[PEER_PREFIX_BYTES] = head;
-	assert_int_equal(buffer_append(&b, more, size), 0);
-	int error = peer_hello_decode(slice_of(b.data + PEER_PREFIX_BYTES,
-		b.size - PEER_PREFIX_BYTES), &got);
-	buffer_done(&b);
-	return error;
 }
 
 static void keys_of_later_versions_are_skipped(void **state) {
@@ -176,6 +227,9 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hello_comes_back_as_it_was),
+		cmocka_unit_test(a_release_comes_back_and_may_be_missing),
+		cmocka_unit_test(a_longer_release_is_cut),
+		cmocka_unit_test(a_release_that_cannot_be_shown_is_refused),
 		cmocka_unit_test(every_truncation_and_trailing_byte_is_refused),
 		cmocka_unit_test(keys_of_later_versions_are_skipped),
 		cmocka_unit_test(nonsense_in_unknown_keys_is_refused),

@@ -138,6 +138,17 @@ static void errors_carry_what_helps(void **state) {
 	assert_true((t->got.present & CLIENT_RESULT_ENTRY) && t->got.entry.token == r.entry.token &&
 		t->got.entry.value.size == 0);
 	assert_true(slice_equal(t->got.entry.owner, r.entry.owner) && t->got.message.size > 0);
+	r.other_of = 3;
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true(t->got.entry.token == r.entry.token);
+	assert_true(slice_equal(t->got.message, slice_str("the key is held as a semaphore of 3 "
+		"permits: all must name the same number, so ask for permits of 3")));
+	r.error = PAWL_ETIMEOUT;
+	r.other_of = 128;
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true(slice_equal(t->got.message, slice_str("the wait has timed out: the key is held "
+		"as a semaphore of 128 permits: all must name the same number, so ask for permits "
+		"of 128")));
 	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EHELD, .contested = true };
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(t->got.contested && !(t->got.present & CLIENT_RESULT_ENTRY));

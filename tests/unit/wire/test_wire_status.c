@@ -48,6 +48,7 @@ static void status_comes_back_as_it_was(void **state) {
 	status.peers[1].serial = slice_str("4A3F");
 	status.peers[1].certificate_ends = 1900000000;
 	status.peers[1].certificate_role = slice_str("replica");
+	status.peers[1].version = slice_str("0.1.9");
 	status.limits[status.limit_count++] = (struct client_status_limit){ slice_str("clients"),
 		10, 10, true, 7, slice_str("billing") };
 	status.limits[status.limit_count++] = (struct client_status_limit){ slice_str("keys"),
@@ -80,6 +81,8 @@ static void status_comes_back_as_it_was(void **state) {
 		s->peers[1].certificate_ends == 1900000000);
 	assert_true(slice_equal(s->peers[1].certificate_role, slice_str("replica")) &&
 		s->peers[0].serial.size == 0);
+	assert_true(slice_equal(s->peers[1].version, slice_str("0.1.9")) &&
+		s->peers[2].version.size == 0);
 	assert_true(s->peers[1].round_trip == 250 * SPAN_US &&
 		slice_equal(s->peers[2].role, slice_str("replica")));
 	assert_true(slice_equal(s->role, slice_str("master")) && !s->replica &&

@@ -140,7 +140,7 @@ function nodeRow(s, p) {
   return row([p.node, p.role, nodeState(s, p),
     number(p.self || !p.linked || !p.round_trip_us ? "-"
       : (p.round_trip_us / 1000).toFixed(2) + " ms"),
-    number(behind), p.self ? s.version : "-", ends(p.certificate_ends)]);
+    number(behind), p.version || "-", ends(p.certificate_ends)]);
 }
 
 function showCluster(s, top) {

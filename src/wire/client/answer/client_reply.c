@@ -100,6 +100,9 @@ void client_reply_put_entry(struct pack *k, struct pack_open *map,
 static void reply_put_holder(struct pack *k, struct pack_open *map,
 	const struct core_reply *reply) {
 	const uint32_t without = CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
+	if (reply->other_of) {
+		client_reply_put_uint(k, map, "other_of", reply->other_of);
+	}
 	if (reply->contested) {
 		client_reply_put_bool(k, map, "contested", true);
 	}
@@ -153,18 +156,33 @@ static const char *reply_sentence(const struct core_reply *reply) {
 		return reply->token ? "no holder of this key has that token"
 			: "nobody holds this key";
 	}
-	if (reply_has_holder(reply) && reply->other_size) {
-		return reply->error == PAWL_ETIMEOUT
-			? "the wait has timed out: the key is held as a semaphore with another "
-				"number of permits, and all must name the same"
-			: "the key is held as a semaphore with another number of permits: all must "
-				"name the same";
-	}
 	if (reply->error == PAWL_EFULL && !reply->field) {
 		return "a master has no room for this: it has reached keys, memory, waiters or "
 			"waiters_per_key of its [limits], and its log names which (full)";
 	}
 	return "";
+}
+
+static uint8_t *reply_number(uint8_t *to, uint32_t number) {
+	char digits[10];
+	size_t at = sizeof digits;
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	return slice_put(to, slice_of(digits + at, sizeof digits - at));
+}
+
+#define REPLY_SIZE_BYTES 192
+/* Writes what to ask for where the key is held as a semaphore of another size. */
+static struct slice reply_other_size(const struct core_reply *reply,
+	uint8_t text[REPLY_SIZE_BYTES]) {
+	uint8_t *to = slice_put(text, slice_str(reply->error == PAWL_ETIMEOUT
+		? "the wait has timed out: the key is held as a semaphore of "
+		: "the key is held as a semaphore of "));
+	to = slice_put(reply_number(to, reply->other_of), slice_str(" permits: all must name the "
+		"same number, so ask for permits of "));
+	return slice_of(text, (size_t)(reply_number(to, reply->other_of) - text));
 }
 
 static void reply_put_change(struct pack *k, struct pack_open *map, const struct core_reply *reply,
@@ -178,7 +196,10 @@ static void reply_put_change(struct pack *k, struct pack_open *map, const struct
 void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
-	struct slice message = reply->why.size ? reply->why : slice_str(reply_sentence(reply));
+	uint8_t text[REPLY_SIZE_BYTES];
+	struct slice message = reply->why.size ? reply->why
+		: reply_has_holder(reply) && reply->other_of ? reply_other_size(reply, text)
+		: slice_str(reply_sentence(reply));
 	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""),
 		message);
 	if (reply->failed_key.size) {

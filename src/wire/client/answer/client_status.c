@@ -98,6 +98,11 @@ static const struct client_field rights_fields[] = {
 	PEER_FIELD(rights, FIELD_TEXT),
 };
 
+/* The field of a peer whose release is known. */
+static const struct client_field version_fields[] = {
+	PEER_FIELD(version, FIELD_TEXT),
+};
+
 /* The field of a peer with which there is no link. */
 static const struct client_field trouble_fields[] = {
 	PEER_FIELD(trouble, FIELD_TEXT),
@@ -260,6 +265,9 @@ static void status_put_peer(struct pack *k, const struct client_status_peer *pee
 	if (peer->rights.size > 0) {
 		client_field_put_all(k, &map, rights_fields, COUNT(rights_fields), peer, 0);
 	}
+	if (peer->version.size > 0) {
+		client_field_put_all(k, &map, version_fields, COUNT(version_fields), peer, 0);
+	}
 	if (peer->trouble.size > 0) {
 		client_field_put_all(k, &map, trouble_fields, COUNT(trouble_fields), peer, 0);
 	}
@@ -362,6 +370,7 @@ static void status_take_peer(struct unpack *u, struct client_status_peer *peer) 
 		{ follower_fields, COUNT(follower_fields), peer, NULL },
 		{ certificate_fields, COUNT(certificate_fields), peer, NULL },
 		{ rights_fields, COUNT(rights_fields), peer, NULL },
+		{ version_fields, COUNT(version_fields), peer, NULL },
 		{ trouble_fields, COUNT(trouble_fields), peer, NULL } };
 	*peer = (struct client_status_peer){ 0 };
 	status_take_map(u, sets, COUNT(sets));
