@@ -1,5 +1,6 @@
 """test_redis.py PAWLD: clients of Redis, redis-py among them, at real nodes."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -37,6 +38,17 @@ class Three(unittest.TestCase):
         with self.assertRaises(redis.exceptions.LockError):
             here.release()
         there.release()
+
+    def test_scripts_of_redis_py_need_not_be_loaded(self):
+        Lock = redis.lock.Lock
+        self.a.script_flush()
+        for text, arguments in ((Lock.LUA_RELEASE_SCRIPT, ["v"]),
+                                (Lock.LUA_EXTEND_SCRIPT, ["v", 1000, "0"]),
+                                (Lock.LUA_REACQUIRE_SCRIPT, ["v", 1000])):
+            sha1 = hashlib.sha1(text.encode()).hexdigest()
+            self.assertEqual(self.a.evalsha(sha1, 1, "nobody has it", *arguments), 0)
+        with self.assertRaises(redis.exceptions.NoScriptError):
+            self.a.evalsha("0" * 40, 1, "nobody has it", "v")
 
     def test_a_lock_that_was_lost_is_not_released(self):
         lock = self.a.lock("lost", timeout=20)

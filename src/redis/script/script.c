@@ -70,6 +70,28 @@ static const struct script_meaning meanings[] = {
 		.library = "@sesamecare-oss/redlock, release" },
 };
 
+/* Scripts as the packages of libraries send them, by the digests of their bytes and of their normal
+ * forms: the first EVALSHA of one of them needs no SCRIPT LOAD before it. */
+static const struct {
+	const char *sha1, *form;
+} texts[] = {
+	/* redis-py 4.3.4 to 8.1.0: release, extend, reacquire */
+	{ "c3f8721cbb97f72bc19e972846bd7aaf91901658", "142cf948698e8e74874f68ef0f2f4e3f20838cec" },
+	{ "a4e8783852e6b949f9ef3a97212805108459a890", "a170a02924d436223050f919c99fd01f544a0933" },
+	{ "1cac51482acf5858da00f6d685d68f886cd6b6b2", "89bef62202898b2cbe68bd07b5d40cf7d6dc755d" },
+	/* redlock 4.2.0: acquire, extend, release */
+	{ "e5a322e2634ef59a516e8ea150cb085afafee684", "57cdbcdefce146905a5779119a9c214f23849ffc" },
+	{ "ce46f80993d5dac20dd066eb301a4e37994bdbed", "7aee5c20c8573227df2105d36dc94a1aeddc887e" },
+	{ "0f0f23b9048b36752b5be114f357ba083449f908", "d5991e8393ecbd5185be5103062fde6f5b64a5a3" },
+	/* redlock 5.0.0-beta.2: the same */
+	{ "96da70f7716f27d278a5218544df37fd8b0a5e4c", "57cdbcdefce146905a5779119a9c214f23849ffc" },
+	{ "aed6f382e410db8ba7926d4e5e9aab410bf2a78a", "7aee5c20c8573227df2105d36dc94a1aeddc887e" },
+	{ "e4612211c9f8f51c257e26e056b0a654b3187242", "d5991e8393ecbd5185be5103062fde6f5b64a5a3" },
+	/* redis-semaphore 5.6.2: delIfEqual, expireIfEqual */
+	{ "7157921a7cc7cfba979acf6d63f073151df17d12", "2f58279bbe435e25fef1fbb9920079a52438c2ed" },
+	{ "594683e49a64ebaf975caf5f8079a1d097c438f1", "ac52276514bd31e648d621eb7931ade96d9cea53" },
+};
+
 const char *script_kind_name(enum script_kind kind) {
 	switch (kind) {
 	case SCRIPT_TAKE:
@@ -92,12 +114,27 @@ const char *script_kind_name(enum script_kind kind) {
 	CHECK(false);
 }
 
+static const struct script_meaning *meaning_of(const char *form) {
+	for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+		if (strcmp(meanings[i].form, form) == 0) {
+			return &meanings[i];
+		}
+	}
+	return NULL;
+}
+
 const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYTES]) {
+	char form[2 * SCRIPT_SHA1_BYTES + 1];
+	script_sha1_print(sha1, form);
+	return meaning_of(form);
+}
+
+static const struct script_meaning *script_find_text(const uint8_t sha1[SCRIPT_SHA1_BYTES]) {
 	char text[2 * SCRIPT_SHA1_BYTES + 1];
 	script_sha1_print(sha1, text);
-	for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
-		if (memcmp(meanings[i].form, text, sizeof text) == 0) {
-			return &meanings[i];
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		if (strcmp(texts[i].sha1, text) == 0) {
+			return meaning_of(texts[i].form);
 		}
 	}
 	return NULL;
@@ -149,7 +186,8 @@ const struct script_meaning *scripts_find(const struct scripts *s,
 			return s->learned[i].meaning;
 		}
 	}
-	return script_mappings_find(&s->mappings, sha1);
+	const struct script_meaning *known = script_find_text(sha1);
+	return known ? known : script_mappings_find(&s->mappings, sha1);
 }
 
 void scripts_learn(struct scripts *s, const uint8_t sha1[SCRIPT_SHA1_BYTES],

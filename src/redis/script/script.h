@@ -112,7 +112,8 @@ struct scripts {
 };
 /* Replaces the mappings, and forgets what was learned. */
 void scripts_map(struct scripts *s, const struct script_mappings *mappings);
-/* Returns the meaning of a script that was learned or is mapped, or NULL. */
+/* Returns the meaning of a script that was learned, that the package of a library sends, or that is
+ * mapped; or NULL. */
 const struct script_meaning *scripts_find(const struct scripts *s,
 	const uint8_t sha1[SCRIPT_SHA1_BYTES]);
 /* Remembers a script, in the place of the one that was learned first. */

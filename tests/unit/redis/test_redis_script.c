@@ -215,6 +215,30 @@ static void test_a_learned_script_is_found_until_others_take_its_place(void **st
 	assert_null(scripts_find(&scripts, sha1));
 }
 
+/* These are redis-py's and redlock's releases, and the renewal of redis-semaphore. */
+static void test_what_a_library_sends_is_found_by_its_digest(void **state) {
+	static const struct {
+		const char *sha1;
+		enum script_kind kind;
+		uint8_t keys;
+	} known[] = {
+		{ "c3f8721cbb97f72bc19e972846bd7aaf91901658", SCRIPT_RELEASE, 1 },
+		{ "0f0f23b9048b36752b5be114f357ba083449f908", SCRIPT_RELEASE, SCRIPT_ANY_KEYS },
+		{ "e4612211c9f8f51c257e26e056b0a654b3187242", SCRIPT_RELEASE, SCRIPT_ANY_KEYS },
+		{ "594683e49a64ebaf975caf5f8079a1d097c438f1", SCRIPT_RENEW, 1 },
+	};
+	static struct scripts scripts;
+	uint8_t sha1[SCRIPT_SHA1_BYTES];
+	(void)state;
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		assert_true(script_sha1_parse(slice_str(known[i].sha1), sha1));
+		const struct script_meaning *found = scripts_find(&scripts, sha1);
+		assert_non_null(found);
+		assert_int_equal(found->kind, known[i].kind);
+		assert_int_equal(found->keys, known[i].keys);
+	}
+}
+
 static void test_digests(void **state) {
 	uint8_t sha1[SCRIPT_SHA1_BYTES], again[SCRIPT_SHA1_BYTES];
 	char text[2 * SCRIPT_SHA1_BYTES + 1];
@@ -243,6 +267,7 @@ int main(void) {
 		cmocka_unit_test(test_a_wrong_meaning_is_refused_with_a_reason),
 		cmocka_unit_test(test_a_mapping_names_bytes_or_a_normal_form),
 		cmocka_unit_test(test_a_learned_script_is_found_until_others_take_its_place),
+		cmocka_unit_test(test_what_a_library_sends_is_found_by_its_digest),
 		cmocka_unit_test(test_digests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
