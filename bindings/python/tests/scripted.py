@@ -35,11 +35,14 @@ class Script:
     async def serve(self, reader, writer):
         self.writers.append(writer)
         decoder = Decoder()
-        while data := await reader.read(65536):
-            for _, msgid, method, params in decoder.feed(data):
-                params = params[0] if params else {}
-                self.asked.append((method, params))
-                self.answer(writer, msgid, self.answers[method](params))
+        try:
+            while data := await reader.read(65536):
+                for _, msgid, method, params in decoder.feed(data):
+                    params = params[0] if params else {}
+                    self.asked.append((method, params))
+                    self.answer(writer, msgid, self.answers[method](params))
+        except ConnectionError:
+            pass  # The client has closed it before it had read the last answer.
         self.ended += 1
 
     def answer(self, writer, msgid, said):
