@@ -338,7 +338,6 @@ class Explaining(ElectCase):
     def test_explain_tells_of_a_lock_delay_and_break_now_ends_it(self):
         self.succeeds(self.pawl("acquire", "k", "--lease", "300ms", "--lock-delay", "50s",
                                 "--owner", "anna"))
-        self.succeeds(self.pawl("wait", "k", "--for", "held"))
         while not self.pawl("get", "k", "--json").json.get("closing"):
             pass
         self.assertIn("stays closed for", self.pawl("acquire", "k").err)
