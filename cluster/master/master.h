@@ -154,8 +154,8 @@ void master_say_when(const struct core *core, struct message *answer);
 /* Ends a record whose holder is gone; with a lock delay the key stays closed. May free the key. */
 void record_lose(struct core *core, struct key *key, struct record *r);
 
-/* To be asked when something was accepted for a record: tells whether its holder was gone, and has
- * come back before the lock delay was over. */
+/* To be called once when something was accepted for a record: tells whether its holder was gone,
+ * and has come back before the lock delay was over. The record counts as held from then on. */
 bool record_held_again(const struct core *core, struct record *r);
 
 void master_release(struct core *core, uint32_t from, const struct message *m);
