@@ -282,14 +282,25 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 	}
 }
 
+/* Tells whether some master accepted the first lock before the second one ended. */
+static bool accepted_before_the_end(const struct lock_state *a, const struct lock_state *b) {
+	for (size_t i = 0; i < SIM_NODES_MAX; i++) {
+		if (a->accepted[i] && a->accepted_at[i] <= b->ended_at) {
+			return true;
+		}
+	}
+	return !b->ended;
+}
+
 /* Tells whether both requests hold permits from one turn on, and one needed a message more than the
  * other: an attempt asks again where another lock_id with the same place in the masters' tables of
- * what they lack has just ended (section 2, Acquire). */
+ * what they lack has just ended (section 2, Acquire). The quicker one may be released before the
+ * answer of the other. */
 static bool hold_together(const struct checker *c, const struct op_state *w,
 	const struct op_state *other) {
 	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
-	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) && !b->ended &&
-		sim_now(c->sim) <= w->passed_at + c->options.order_slack;
+	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) &&
+		accepted_before_the_end(a, b) && sim_now(c->sim) <= w->passed_at + c->options.order_slack;
 }
 
 /* Its answer came after the answer of a request that was made later. That is right only if it was

@@ -122,6 +122,9 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 }
 
 void checker_lock_end(struct checker *c, uint32_t lock) {
+	if (!c->locks[lock].ended) {
+		c->locks[lock].ended_at = sim_now(c->sim);
+	}
 	c->locks[lock].ended = true;
 	c->locks[lock].gone = false;
 	for (struct granted *b = checker_key(c, c->locks[lock].key)->granted_leases; b;

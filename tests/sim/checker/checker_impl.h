@@ -109,8 +109,9 @@ struct value_op {
 struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
-	/* `gone`: it ended without a release. */
+	/* `gone`: it ended without a release. `ended_at`: when it ended. */
 	bool ended, gone;
+	int64_t ended_at;
 	/* There were more operations on its value than the search can take. */
 	bool unjudged;
 	/* Its release was answered. */
