@@ -300,7 +300,8 @@ static bool hold_together(const struct checker *c, const struct op_state *w,
 	const struct op_state *other) {
 	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
 	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) &&
-		accepted_before_the_end(a, b) && sim_now(c->sim) <= w->passed_at + c->options.order_slack;
+		accepted_before_the_end(a, b) &&
+		sim_now(c->sim) <= w->passed_at + c->options.order_slack;
 }
 
 /* Its answer came after the answer of a request that was made later. That is right only if it was
