@@ -283,7 +283,7 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 }
 
 /* Tells whether some master accepted the first lock before the second one ended. */
-static bool accepted_before_the_end(const struct lock_state *a, const struct lock_state *b) {
+static bool overlapped(const struct lock_state *a, const struct lock_state *b) {
 	for (size_t i = 0; i < SIM_NODES_MAX; i++) {
 		if (a->accepted[i] && a->accepted_at[i] <= b->ended_at) {
 			return true;
@@ -299,8 +299,7 @@ static bool accepted_before_the_end(const struct lock_state *a, const struct loc
 static bool hold_together(const struct checker *c, const struct op_state *w,
 	const struct op_state *other) {
 	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
-	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) &&
-		accepted_before_the_end(a, b) &&
+	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) && overlapped(a, b) &&
 		sim_now(c->sim) <= w->passed_at + c->options.order_slack;
 }
 
