@@ -256,9 +256,11 @@ void index_added(struct core *core, struct key *key) {
 	struct record_index *x = key_index(key);
 	if (x) {
 		struct record_place *p = add(core, x, key->held, NULL);
-		if (p) {
+		/* All others may have been dropped since the key was last settled. */
+		if (p && key->held->next) {
 			find(x, key->held->next->lock_id)->before = p;
-		} else {
+		}
+		if (p == NULL) {
 			index_free(core, key);
 		}
 		return;

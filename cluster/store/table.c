@@ -403,8 +403,10 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	r->next = key->held;
 	key->held = r;
 	table_count(core, key, r->of, 1);
-	if (several) {
+	if (several || key_index(key)) {
 		index_added(core, key);
+	}
+	if (several) {
 		key_note_contested(core, key, contested);
 		core->counts[COUNT_key_several] += !key_contested(key);
 	}

@@ -1,5 +1,5 @@
 /* These tests are about what is packed so that a lease takes little memory: the keys of a leaf, who
- * drew a ballot, and what few keys have. */
+ * drew a ballot, and what few keys have, such as an index of the records. */
 #include "named.h"
 
 #include <stdio.h>
@@ -190,6 +190,41 @@ static void a_key_has_its_promises_with_and_without_what_few_keys_have(void **st
 	assert_int_equal(named_memory.used, 0);
 }
 
+static struct record *add_reader(struct core *core, struct key *key, uint8_t lock) {
+	const struct message m = { .lock_id = stage_lock(lock), .terms.of = MODE_SHARED,
+		.ballot = ballot_of(lock) };
+	struct record *r = record_new(core, &m);
+	assert_non_null(r);
+	key_add_record(core, key, r);
+	return r;
+}
+
+/* A step may drop all records of a key and add one. The index is freed when the key is settled. */
+static void a_record_joins_an_index_that_has_no_other(void **state) {
+	(void)state;
+	const struct stage_options o = named_options();
+	struct stage *s = stage_born(&o);
+	struct core *core = s->nodes[0].core;
+	struct key *key = table_make_in(core, table_staging(core), slice_str("k"));
+	uint8_t lock = 0;
+	while (key_index(key) == NULL) {
+		add_reader(core, key, ++lock);
+	}
+	assert_int_equal(key_index(key)->count, lock);
+	while (key->held) {
+		key_drop_record(core, key, key->held);
+	}
+	const struct record *first = add_reader(core, key, ++lock);
+	const struct record *second = add_reader(core, key, ++lock);
+	assert_int_equal(key_index(key)->count, 2);
+	assert_ptr_equal(key_record(key, stage_lock((uint8_t)(lock - 1))), first);
+	assert_ptr_equal(key_record(key, stage_lock(lock)), second);
+	index_check(key);
+	table_free_key(core, key);
+	stage_free(s);
+	assert_int_equal(named_memory.used, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_leaf_has_its_keys_in_whatever_order_they_go),
@@ -197,6 +232,7 @@ int main(void) {
 		cmocka_unit_test(more_origins_than_numbers_are_refused),
 		cmocka_unit_test(a_value_and_its_ballots_are_set_together_or_not_at_all),
 		cmocka_unit_test(a_key_has_its_promises_with_and_without_what_few_keys_have),
+		cmocka_unit_test(a_record_joins_an_index_that_has_no_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
