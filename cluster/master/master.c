@@ -273,8 +273,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		r->rests_on = m->name;
 		r->by_rules = true;
 		/* The value that other masters report may be older than the one that was here. */
-		r->vouched = m->kind == MESSAGE_COMMIT &&
-			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
+		r->vouched = ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
 		if (!first_noted(core, key, &r)) {
 			record_free(core, r);
 			return false;

@@ -17,7 +17,7 @@ enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, REPAIRS = 2,
 	X(TAKES_OVER, "a record has noted its promise's ballot") \
 	X(BEFORE, "the ballot is drawn before the promises") \
 	X(NOTED, "stale below what the record noted") \
-	X(VOTES, "what was before it voted is below its clock of then")
+	X(LEARNED, "a learned value counts only above what was lost")
 #define RULE_ENUM(name, text) RULE_##name,
 enum rule { RULES(RULE_ENUM) RULE_COUNT };
 
@@ -42,7 +42,8 @@ struct attempt {
 };
 struct update {
 	uint8_t stage, node, base, must_see;
-	bool blind;
+	/* `before`: the holding that it is written in has ended before its answer. */
+	bool blind, before;
 	uint16_t ballot;
 	struct answer prepare[MASTERS], write[MASTERS];
 };

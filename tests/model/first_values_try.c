@@ -237,7 +237,9 @@ bool update_done(int u, int i) {
 	if (yes >= QUORUM) {
 		up->stage = DONE;
 		say("update %d is answered\n", u + ATTEMPTS);
-		answered((uint8_t)(ATTEMPTS + u));
+		if (!up->before) {
+			answered((uint8_t)(ATTEMPTS + u));
+		}
 	}
 	return true;
 }

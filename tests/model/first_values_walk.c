@@ -116,7 +116,7 @@ static int all_rules(uint64_t walks) {
 
 int main(int argc, char **argv) {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	uint64_t walks = 200000;
+	uint64_t walks = 1000000;
 	bool trace = false;
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--walks") == 0 && i + 1 < argc) {

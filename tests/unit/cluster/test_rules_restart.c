@@ -166,8 +166,26 @@ static void masters_that_learned_a_lock_did_not_have_it(void **state) {
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
+static void a_master_that_never_had_a_lock_vouches_for_the_value_that_it_is_sent(void **state) {
+	struct stage *s = *state;
+	hold_at_one_alone(s);
+	extend(s, 1, "k", stage_lock(1), LEASE, true);
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str("new");
+	r.expect_value = true;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+}
+
+/* n3 has had L1 with a value of a higher ballot, and has lost it. */
 static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state) {
 	struct stage *s = *state;
+	struct message m = message_of(MESSAGE_COMMIT, "k", stage_lock(1),
+		stage_status(s, 2).clock + 100);
+	m.lease_us = SPAN_MS / SPAN_US;
+	stage_inject(s, 1, 2, &m);
+	assert_true(has(s, 2, "k", stage_lock(1)));
+	stage_isolate(s, 2, true);
+	stage_wait(s, 10 * SPAN_MS);
 	hold_at_one_alone(s);
 	extend(s, 1, "k", stage_lock(1), LEASE, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
@@ -256,6 +274,7 @@ int main(void) {
 		NAMED(promises_stay_out_of_snapshots),
 		NAMED(a_merge_keeps_the_highest_ballot_noted),
 		NAMED(masters_that_learned_a_lock_did_not_have_it),
+		NAMED(a_master_that_never_had_a_lock_vouches_for_the_value_that_it_is_sent),
 		NAMED(masters_that_learned_a_lock_do_not_vouch_for_its_value),
 		NAMED(the_token_of_a_repeat_is_new_where_anothers_may_have_come_between),
 		NAMED(a_contested_key_is_not_decided_by_the_token),
