@@ -110,6 +110,15 @@ static void say_own(struct core *core, uint32_t to) {
 }
 
 /* A start that began no commit does not take the place of an earlier one that began some. */
+static void new_start(struct core *core, struct peer *p, uint64_t boot) {
+	p->counted_previous = p->counted.commits || !p->counted_previous.boot
+		? p->counted : p->counted_previous;
+	p->previous_tells = p->counted_previous.boot ? PREVIOUS_TELLS : 0;
+	p->counted = (struct counted){ boot, 0 };
+	p->writes_come = 0;
+	started_anew(core, (uint32_t)(p - core->peers));
+}
+
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	if (!id128_equal(p->link_id, id)) {
@@ -117,12 +126,7 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 		p->writes_come = p->writes_begun = 0;
 	}
 	if (p->counted.boot != boot) {
-		p->counted_previous = p->counted.commits || !p->counted_previous.boot
-			? p->counted : p->counted_previous;
-		p->previous_tells = p->counted_previous.boot ? PREVIOUS_TELLS : 0;
-		p->counted = (struct counted){ boot, 0 };
-		p->writes_come = 0;
-		started_anew(core, peer);
+		new_start(core, p, boot);
 	}
 	core->changes.says_heard = 0;
 	if (peer < core->masters) {
@@ -215,22 +219,26 @@ static struct peer *peer_of(struct core *core, struct id128 node) {
 }
 
 /* Returns what has been counted of that start of the node. Nothing has come here from a start with
- * which this node never had a link. NULL: the start is too old. */
-static struct counted *counted_of(struct peer *p, uint64_t boot) {
+ * which this node never had a link. NULL: the start is too old. This may be the first that is heard
+ * of a start. */
+static struct counted *counted_of(struct core *core, struct peer *p, uint64_t boot) {
 	if (boot == p->counted.boot || boot == p->counted_previous.boot) {
 		return boot == p->counted.boot ? &p->counted : &p->counted_previous;
 	}
 	if (boot < p->counted_previous.boot) {
 		return NULL;
 	}
-	struct counted *c = boot > p->counted.boot && !p->up ? &p->counted : &p->counted_previous;
-	*c = (struct counted){ boot, 0 };
-	return c;
+	if (boot > p->counted.boot && !p->up) {
+		new_start(core, p, boot);
+		return &p->counted;
+	}
+	p->counted_previous = (struct counted){ boot, 0 };
+	return &p->counted_previous;
 }
 
 static void said_of_another(struct core *core, uint32_t from, struct peer *p,
 	const struct message *m) {
-	struct counted *c = counted_of(p, m->log);
+	struct counted *c = counted_of(core, p, m->log);
 	if (c == NULL || (p->up && c == &p->counted && c->commits < m->number)) {
 		/* The commit is on its way. */
 		return;

@@ -194,6 +194,24 @@ static void a_node_that_has_forgotten_its_unseen_grants_means_missed_events(void
 	missed_events_of_all_twice(s);
 }
 
+/* n3 has no link with n2, and hears from n1 that n2 has started anew. */
+static void a_start_that_another_node_tells_of_counts_as_one(void **state) {
+	struct stage *s = *state;
+	granted_while_n3_is_cut_off(s);
+	start_anew(s, 0);
+	start_anew(s, 1);
+	assert_true(stage_until_voting(s, 0, 20 * SPAN_S) && stage_until_voting(s, 1, 20 * SPAN_S));
+	nothing_more(s);
+	stage_cut(s, 0, 1, true);
+	stage_cut(s, 0, N3, false);
+	stage_wait(s, SPAN_S);
+	missed_events_of_all_twice(s);
+	stage_cut(s, 0, 1, false);
+	stage_cut(s, 1, N3, false);
+	stage_wait(s, SPAN_S);
+	nothing_more(s);
+}
+
 static void a_node_that_restarts_after_the_other_means_no_missed_events(void **state) {
 	struct stage *s = *state;
 	for (uint32_t node = 0; node < 2; node++) {
@@ -332,6 +350,7 @@ int main(void) {
 		WATCHED(a_start_that_granted_nothing_does_not_hide_the_previous_one),
 		WATCHED(a_start_that_hid_nothing_does_not_hide_the_previous_one),
 		WATCHED(a_node_that_has_forgotten_its_unseen_grants_means_missed_events),
+		WATCHED(a_start_that_another_node_tells_of_counts_as_one),
 		WATCHED(a_node_that_restarts_after_the_other_means_no_missed_events),
 		WATCHED(a_write_that_came_after_a_later_ballot_is_told_or_reported_missed),
 		WATCHED(a_refused_write_that_repair_brings_later_is_not_reported_missed),
