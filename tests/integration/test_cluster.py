@@ -125,6 +125,30 @@ class Failures(unittest.TestCase):
                 linked(c)
                 self.assertEqual(refusal(self, c, "acquire", key="k", lease_ms=1000).code, "held")
 
+    def test_any_master_that_dies_leaves_quorum_reads_of_what_was_handed_over(self):
+        """The commit of a waiter that follows may come to a third master before the release of its
+        predecessor does. That master refuses it, and is sent the record afterwards."""
+        for dies, stays in (("a", "b"), ("b", "c"), ("c", "a")):
+            with Cluster(PAWLD) as cluster, cluster.client("a") as a, cluster.client("b") as b:
+                keys = ["k%d" % i for i in range(100)]
+                held = [a.call("acquire", key=key, lease_ms=50000)["lock_id"] for key in keys]
+                waiting = [b.send("acquire", key=key, lease_ms=50000, wait_ms=20000,
+                                  value=b"second") for key in keys]
+                while len(a.call("waiters", key=keys[-1])["waiters"]) < 1:
+                    pass
+                for key, lock_id in zip(keys, held):
+                    a.send("release", key=key, lock_id=lock_id)
+                for request in waiting:
+                    b.answer(request)
+                for name in cluster.names:  # What is left to be repaired comes before this.
+                    with cluster.client(name) as client:
+                        client.call("acquire", key="last-" + name, lease_ms=1000)
+                cluster.nodes[dies].kill()
+                with cluster.client(stays) as client:
+                    for key in keys:
+                        seen = client.call("get", key=key, consistency="quorum")
+                        self.assertEqual(seen["value"], b"second")
+
     def test_a_stopped_master_delays_nobody(self):
         with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a:
             a.call("acquire", key="warm", lease_ms=1000)
