@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 import devtools  # noqa: E402
 import pawltest  # noqa: E402
 from adminhttp import AdminCluster, fetch  # noqa: E402
+from test_tls import Certificates  # noqa: E402
 
 PAWLD = None
 PICTURES = None
@@ -228,6 +229,25 @@ class Views(PageTest):
         self.open()
         self.wait_text("limits", "The audit file of this node lacks lines: cannot write %s: "
                        "No space left on device: make room on its disk" % path)
+        self.assertIn("!", self.page.run("document.title"))
+        self.check_console()
+
+    def test_a_certificate_has_ended(self):
+        folder = tempfile.mkdtemp(prefix="pawl-page-")
+        self.addCleanup(shutil.rmtree, folder)
+        c = Certificates(folder)
+        for name in "abc":
+            c.make(name, "pawl:node:" + name, serial=ord(name), days=2 if name == "b" else 1)
+        self.start(tls=lambda _, name: "ca = %s\ncert = %s\nkey = %s\n%s" % (
+            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
+            pawltest.rights(c.dir, ("alice", pawltest.ALL))))
+        self.open()
+        self.wait_text("verdict", "A quorum votes: all 3 masters.")
+        self.assertEqual(self.text("limits"), "")
+        self.page.run("Date.now = ((now) => () => now() + 1.5 * 86400000)(Date.now)")
+        self.wait_text("limits", "The certificate of a has ended: over TLS it gets no new ",
+                       "The certificate of c has ended")
+        self.assertNotIn("of b ", self.text("limits"))
         self.assertIn("!", self.page.run("document.title"))
         self.check_console()
 

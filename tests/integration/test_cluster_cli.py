@@ -409,6 +409,24 @@ class Show(NodesCase):
                           "cluster replace b d\n", run.out)
         self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
 
+    def test_masters_that_run_without_a_link_are_named_once_where_a_third_has_both(self):
+        def without(node, lacking, **why):
+            peers = [dict(p, linked=p["linked"] and p["node"] != lacking) for p in
+                     status(node)["peers"]]
+            for p in peers:
+                p.update(why if p["node"] == lacking else {})
+            return status(node, voting=2, peers=peers)
+        b, c = self.node("b"), self.node("c")
+        b.status, c.status = without("b", "c", trouble="no hello came in time"), without("c", "b")
+        said = ("b and c both run, but have no link with each other (no hello came in time): "
+                "repair what is between them, in both directions; do not restart them")
+        for endpoints in ((b, c), (b,), (c, b)):
+            self.endpoints = ",".join(n.endpoint for n in (self.a, *endpoints))
+            shown = self.pawl("cluster", "show", "--json").json
+            self.assertEqual((shown["seen_by"], shown["advice"]), ("a", [said]))
+        c.status["uptime_ms"] = 900
+        self.assertEqual(self.pawl("cluster", "show", "--json").json["advice"], [])
+
     def test_members_are_asked_rather_than_nodes_outside(self):
         outsider = self.node("c")
         outsider.status = status("x", role="outside", state="unconfigured", voting=9, epoch=4)

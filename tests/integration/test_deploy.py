@@ -155,6 +155,8 @@ class TestDeploy(unittest.TestCase):
             ("[cluster]\nname = x\n[masters]\na b = 10.0.0.1\n", ":4: `a b` is not a name"),
             ("[cluster]\nname = x\n[masters]\na =\n", ":4: a needs an address"),
             ("[masters]\na = 10.0.0.1\n", "[cluster] name is missing"),
+            ("[cluster]\nname = x\n[admin]\nlisten = :1\n", ":4: [admin] listen is unknown"),
+            ("[cluster]\nname = x\n[admin]\nport = a:1\n", ":4: `a:1` is not a port"),
             ("[cluster]\nname = x\n", "0 masters"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\na =\n",
              "the name a is taken"),
@@ -169,6 +171,19 @@ class TestDeploy(unittest.TestCase):
             self.write(text)
             self.assertIn(told, self.deploy(status=1))
             self.assertFalse(os.path.exists(self.out))
+
+    def test_each_node_has_an_admin_port_if_the_description_asks_for_it(self):
+        text = ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = b.example.org\n"
+                "[clients]\nops = admin\nwatcher = deny all on *\n")
+        self.write(text)
+        self.deploy()
+        self.assertNotIn("[admin]", self.read(self.out, "hosts", "a", "pawld.conf"))
+        for more, listens in (("", "7119"), ("port = 7200\n", "7200")):
+            self.write(text + "[admin]\nreaders = watcher\n" + more)
+            self.deploy()
+            for name, host in (("a", "10.0.0.1"), ("b", "0.0.0.0")):
+                self.assertIn("[admin]\nlisten = %s:%s\nreaders = watcher\n" % (host, listens),
+                              self.read(self.out, "hosts", name, "pawld.conf"))
 
     def read(self, *path):
         with open(os.path.join(*path), encoding="utf-8") as f:

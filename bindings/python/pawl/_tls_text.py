@@ -28,7 +28,7 @@ _REASONS = {
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "the node rejects this client's certificate, which is "
                                        "revoked: use another one (pawl cert client NAME)",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this client's certificate has expired: issue a new one "
-                                       "(pawl cert client NAME)",
+                                       "(pawl cert client NAME), or check the clock of the node",
     "SSLV3_ALERT_BAD_CERTIFICATE": _REJECTED,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _REJECTED,
     "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": _REJECTED,

@@ -78,10 +78,77 @@ static const char *why_silent(const struct cluster_asked *a) {
 		: why;
 }
 
+/* ---- links between nodes ---- */
+
+/* Returns what the status says about its node's link with a peer; NULL if it says nothing. */
+static const struct pawl_value *peer_in(const struct pawl_value *status, const char *name) {
+	const struct pawl_value *peers = pawl_value_get(status, "peers");
+	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {
+		if (strcmp(field_text(&peers->items[i], "node"), name) == 0) {
+			return &peers->items[i];
+		}
+	}
+	return NULL;
+}
+
+/* Returns whether the status says that its node has no link with this one. */
+static bool lacks_link(const struct pawl_value *status, const char *name) {
+	const struct pawl_value *peer = peer_in(status, name);
+	return peer && !field_bool(peer, "self") && !field_bool(peer, "linked");
+}
+
+static const struct pawl_value *answer_of(const struct cluster_answers *s, const char *name) {
+	for (size_t i = 0; i < s->count; i++) {
+		const struct pawl_value *status = cluster_answer(&s->asked[i]);
+		if (status && strcmp(field_text(status, "node"), name) == 0) {
+			return status;
+		}
+	}
+	return NULL;
+}
+
+/* Returns whether the node is a master that the best one of those asked is linked with. What that
+ * one lacks itself, advice_give says. */
+static bool is_linked_master(const struct view_node *n) {
+	return n && n->master && n->linked && !n->stranger && !view_just_started(n);
+}
+
+/* Says which two masters have no link with each other although both run, where the node whose view
+ * is shown is linked with both. Nothing else shows it, and a failure of that node would then cost
+ * the quorum. */
+static void advise_links(const struct cluster_answers *s, const struct view *v, advice_say *say,
+	void *ctx) {
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *one = &v->nodes[i];
+		const struct pawl_value *status = answer_of(s, one->name);
+		for (size_t k = 0; status && is_linked_master(one) && k < v->count; k++) {
+			const struct view_node *other = &v->nodes[k];
+			const struct pawl_value *there = answer_of(s, other->name);
+			if (!is_linked_master(other) || !lacks_link(status, other->name)
+				|| (k < i && there && lacks_link(there, one->name))) {
+				continue;
+			}
+			/* Only the one that dials knows why. */
+			const char *why = field_text(peer_in(status, other->name), "trouble");
+			if (!*why) {
+				why = field_text(peer_in(there, one->name), "trouble");
+			}
+			char text[1024];
+			snprintf(text, sizeof text,
+				"%s and %s both run, but have no link with each other%s%s%s: "
+				"repair what is between them, in both directions; do not restart "
+				"them",
+				one->name, other->name, *why ? " (" : "", why, *why ? ")" : "");
+			say(ctx, text);
+		}
+	}
+}
+
 /* Gives the advice, and names the endpoints where no node answers. */
 static void advise_all(const struct cluster_answers *s, const struct view *v, advice_say *say,
 	void *ctx) {
 	advice_give(v, say, ctx);
+	advise_links(s, v, say, ctx);
 	for (size_t i = 0; i < s->count; i++) {
 		if (!cluster_answer(&s->asked[i])) {
 			char text[512];

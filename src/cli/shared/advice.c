@@ -13,6 +13,8 @@
 /* An echo comes every few milliseconds, so a view of this age is very old. */
 #define AGE_LONG_MS 2000
 #define CERTIFICATE_DAYS_FEW 30
+/* Nodes dial each other again after a second or less. */
+#define START_LONG_MS 3000
 
 const struct view_node *view_find(const struct view *v, const char *name) {
 	for (size_t i = 0; i < v->count; i++) {
@@ -44,6 +46,10 @@ const struct view_node *view_candidate(const struct view *v) {
 		}
 	}
 	return NULL;
+}
+
+bool view_just_started(const struct view_node *n) {
+	return n->uptime_ms != VIEW_UNKNOWN && n->uptime_ms < START_LONG_MS;
 }
 
 struct adviser {
@@ -152,7 +158,10 @@ static void advise_absent_master(const struct adviser *a, const struct view_node
 
 static void advise_absent(const struct adviser *a, const struct view_node *n) {
 	char why[SENTENCE_MAX];
-	if (*n->state) {
+	if (*n->state && view_just_started(n)) {
+		advise(a, "%s has just started, and has no link with %s yet: wait", n->name,
+			a->v->node);
+	} else if (*n->state) {
 		/* It has answered this command, so a restart would only lose its memory. */
 		advise(a,
 			"%s runs and answers, but has no link with %s%s: repair what is between "
@@ -364,6 +373,12 @@ static void advise_certificate(const struct adviser *a, const struct view_node *
 			"the certificate of %s (serial %s) has ended, so nobody makes a new link "
 			"with it: issue a new one (pawl cert node %s --host ...), install it, and "
 			"reload: systemctl reload pawld",
+			n->name, n->serial, n->name);
+	} else if (n->certificate_days == 0) {
+		advise(a,
+			"the certificate of %s (serial %s) expires within a day: issue a new one "
+			"(pawl cert node %s --host ...), install it, and reload: systemctl reload "
+			"pawld",
 			n->name, n->serial, n->name);
 	} else if (n->certificate_days != VIEW_UNKNOWN
 		&& n->certificate_days < CERTIFICATE_DAYS_FEW) {

@@ -54,6 +54,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.following = "",
 		.version = field_text(peer, "version"),
 		.age_ms = VIEW_UNKNOWN,
+		.uptime_ms = VIEW_UNKNOWN,
 		.trouble = field_text(peer, "trouble"),
 		.audit_trouble = "",
 		.rights = field_text(peer, "rights"),
@@ -100,6 +101,7 @@ static void read_self(struct view_node *n, const struct pawl_value *status) {
 	n->rights = field_text(status, "rights");
 	n->audit_trouble = field_text(status, "audit_trouble");
 	n->left_ms = field_int(status, "left_ms", 0);
+	n->uptime_ms = field_int(status, "uptime_ms", VIEW_UNKNOWN);
 	n->following = field_text(following, "node");
 	n->age_ms = field_int(following, "age_ms", VIEW_UNKNOWN);
 	n->catching_up = field_bool(following, "catching_up");

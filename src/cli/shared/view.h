@@ -51,6 +51,9 @@ struct view_node {
 
 	/* age_ms is VIEW_UNKNOWN on masters, and before a replica has followed anybody. */
 	int64_t left_ms, age_ms, snapshot_done;
+
+	/* How long it has run; VIEW_UNKNOWN if it was not asked. */
+	int64_t uptime_ms;
 	bool catching_up;
 
 	/* Why the node that was asked has no link with it; "" if it has one, or does not know. */
@@ -101,6 +104,8 @@ size_t view_masters(const struct view *v);
 /* Returns a replica that could take a master's place now: it is linked, and up to date as far as is
  * known. Returns NULL if there is none. */
 const struct view_node *view_candidate(const struct view *v);
+/* Returns whether the node has begun a moment ago, so that its links may not be made yet. */
+bool view_just_started(const struct view_node *n);
 
 #define VIEW_LIMIT_TEXT_BYTES 1024
 /* Writes "NAME, 90 of 100", and who has most of it. */

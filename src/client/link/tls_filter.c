@@ -306,7 +306,7 @@ static const char *alert_remedy(unsigned long cause) {
 			"one (pawl cert client NAME)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
 		return "this client's certificate has expired: issue a new one (pawl cert client "
-			"NAME)";
+			"NAME), or check the clock of the node";
 	case SSL_AD_UNKNOWN_CA:
 		return "this client's certificate is not signed by an authority that the node "
 			"trusts: does it belong to this cluster?";

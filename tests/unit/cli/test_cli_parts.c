@@ -162,7 +162,7 @@ static struct view_node healthy(const char *name, bool master) {
 		.role = master ? "master" : "replica", .master = master, .replica = !master,
 		.linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "",
 		.waits_for = "", .trouble = "", .audit_trouble = "", .following = "", .version = "",
-		.age_ms = VIEW_UNKNOWN, .rights = "", .serial = "",
+		.age_ms = VIEW_UNKNOWN, .uptime_ms = VIEW_UNKNOWN, .rights = "", .serial = "",
 		.certificate_days = VIEW_UNKNOWN };
 }
 
@@ -228,6 +228,9 @@ static void masters_that_run_and_are_cut_off_are_not_said_to_be_down(void **stat
 	assert_int_equal(a.count, 3);
 	assert_null(strstr(a.text, "Start the masters that are down"));
 	assert_non_null(strstr(a.text, "c runs and answers, but has no link with a"));
+	v.nodes[2].uptime_ms = 500;
+	assert_non_null(strstr(advised(&v).text,
+		"c has just started, and has no link with a yet: wait"));
 }
 
 static void an_audit_file_that_fails_is_named(void **state) {
@@ -242,7 +245,7 @@ static void a_certificate_that_has_ended_is_told_from_one_that_is_about_to(void 
 	(void)state;
 	struct view v = healthy_cluster();
 	v.nodes[1].certificate_days = 0;
-	assert_non_null(strstr(advised(&v).text, "expires in 0 days"));
+	assert_non_null(strstr(advised(&v).text, "expires within a day"));
 	v.nodes[1].certificate_ended = true;
 	struct advised a = advised(&v);
 	assert_int_equal(a.count, 1);

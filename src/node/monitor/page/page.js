@@ -116,6 +116,16 @@ function showLimits(s) {
   }
 }
 
+// A node whose certificate has ended seems to be well as long as its connections stand.
+function showCertificates(s) {
+  for (const p of s.peers) {
+    if (p.certificate_ends && p.certificate_ends * 1000 < Date.now()) {
+      $("limits").append(make("p", "The certificate of " + p.node + " has ended: over TLS it gets no"
+        + " new connection. pawl cluster show says what to do.", "verdict bad"));
+    }
+  }
+}
+
 function nodeState(s, p) {
   if (p.self) {
     return {text: s.ready ? s.state : s.state + ", not ready", mark: s.ready ? "good" : "bad"};
@@ -150,6 +160,7 @@ function showCluster(s, top) {
   $("verdict").className = "verdict " + kind;
   $("who").textContent = s.cluster + " as " + s.node + " sees it";
   showLimits(s);
+  showCertificates(s);
   document.title = (kind === "good" && !$("limits").firstChild ? "" : "! ") + "Pawl " + s.cluster;
   const facts = [["Epoch", s.epoch], ["Held leases", s.held], ["Keys", s.keys],
     ["Requests that wait here", top.waiting], ["Clients here", s.clients],
