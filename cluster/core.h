@@ -289,16 +289,13 @@ const char *core_count_name(enum core_count count);
 /* Returns the COUNT_TOTAL counters. They count from core_new on and live as long as the core. */
 const uint64_t *core_counts(const struct core *core);
 
-/* What an operator should read in the log. The comments say which fields of struct core_note a kind
- * sets. */
+/* What an operator should read in the log. The comments say which fields of core_note are set. */
 enum core_note_kind {
 	/* The cluster is born. */
 	NOTE_BORN,
-	/* The pledge of `peer` differs; `text` names in what. `value` is 1 if the cluster of that
-	 * node is born. */
+	/* The pledge of `peer` differs; `text` says in what. `value` is 1 if that node is born. */
 	NOTE_BIRTH_DIFFERS,
-	/* The identity of `peer` is not the one of the configuration: its state was lost, or is
-	 * another node's. */
+	/* `peer` does not have the identity that is configured: its state was lost or mixed up. */
 	NOTE_BIRTH_STRANGER,
 	/* This node votes; `text` says how it came to: by birth, rejoining, waiting, or drain. */
 	NOTE_VOTING,
@@ -306,6 +303,9 @@ enum core_note_kind {
 	NOTE_RECOVERING,
 	/* This node has stopped voting for a planned stop. */
 	NOTE_DRAINING,
+	/* Too few masters vote, or enough of them again; `value` says how many. */
+	NOTE_QUORUM_LOST,
+	NOTE_QUORUM_BACK,
 	/* The clock of `peer`, in `value`, is too far ahead and was refused. */
 	NOTE_CLOCK_REFUSED,
 	/* A lease that `peer` told, of `value` nanoseconds, is longer than any was allowed. */

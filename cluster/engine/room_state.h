@@ -321,8 +321,9 @@ struct membership_state {
 	 * the peer index of that master. */
 	char birth_differs[BIRTH_DIFFERS_BYTES];
 	uint32_t birth_differs_from;
-	/* When a quorum was last known to vote. */
+	/* When a quorum was last known to vote; and the operator was told that it is lost. */
 	struct instant voters_at;
+	bool quorum_lost;
 	/* This node is told of a later configuration that it has too little proof for (proof.c);
 	 * and the operator was told so. */
 	bool unproven, unproven_noted;

@@ -200,7 +200,24 @@ void proof_epoch(struct core *core) {
 	announced_forget(core);
 }
 
+/* The operator is told once the quorum has been away for a request_timeout. A node that is in no
+ * configuration does not know who votes. */
+static void note_quorum(struct core *core) {
+	const uint32_t voters = epoch_voters(core);
+	const bool away = voters < core->quorum && core_born(core) &&
+		core_peer_is_member(core, core->self);
+	const bool lost = away && (core->membership.quorum_lost ||
+		instant_elapsed_short(core->now, core->membership.voters_at) >
+			core->config.request_timeout);
+	if (lost != core->membership.quorum_lost) {
+		core->membership.quorum_lost = lost;
+		out_note(core, lost ? NOTE_QUORUM_LOST : NOTE_QUORUM_BACK, core->self, voters, NULL,
+			slice_of(NULL, 0));
+	}
+}
+
 void proof_beat(struct core *core) {
+	note_quorum(core);
 	core->membership.voters_at = epoch_voters(core) >= core->quorum ? core->now
 		: core->membership.voters_at;
 	if (core->membership.unproven &&

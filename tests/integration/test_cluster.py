@@ -205,6 +205,10 @@ class Failures(unittest.TestCase):
             refused = refusal(self, a, "acquire", key="k", lease_ms=1000)
             self.assertEqual(refused.code, "no_quorum")
             self.assertEqual(sorted(refused.error["silent"]), ["b", "c"])
+            cluster.nodes["a"].wait_log(" quorum_lost ", "voting=1 ")
+            self.assertNotIn(" quorum_back ", cluster.nodes["a"].log())
+            cluster.start("b")
+            cluster.nodes["a"].wait_log(" quorum_back ", "voting=2")
 
     def test_a_rolling_restart_leaves_a_held_lease_alone(self):
         with Cluster(PAWLD) as cluster, Client(cluster.clients["a"]) as first:

@@ -6,6 +6,17 @@ static const char *note_peer(const struct core *core, const struct core_note *no
 	return note->peer < core_peer_count(core) ? core_peer(core, note->peer)->name : "";
 }
 
+static void note_of_quorum(struct log *log, const struct core_note *note) {
+	if (note->kind == NOTE_QUORUM_LOST) {
+		log_to(log, LEVEL_WARNING, "quorum_lost", LOG_NUMBER("voting", note->value),
+			LOG_TEXT("remedy",
+				"start the masters that are down, or repair the network between "
+				"them; pawl cluster show names them"));
+	} else {
+		log_to(log, LEVEL_NOTICE, "quorum_back", LOG_NUMBER("voting", note->value));
+	}
+}
+
 /* Writes notes about membership and replication. */
 static void note_of_the_set(struct log *log, const struct core_note *note, const char *peer) {
 	if (note->kind == NOTE_OUTSIDE) {
@@ -104,6 +115,10 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		return;
 	case NOTE_DRAINING:
 		log_plain_to(log, LEVEL_NOTICE, "draining");
+		return;
+	case NOTE_QUORUM_LOST:
+	case NOTE_QUORUM_BACK:
+		note_of_quorum(log, note);
 		return;
 	case NOTE_CLOCK_REFUSED:
 		log_to(log, LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer),

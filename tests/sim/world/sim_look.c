@@ -99,8 +99,9 @@ void sim_look_watch_event(struct sim_node *node, const struct core_watch_event *
 
 void sim_look_note(struct sim_node *node, const struct core_note *note) {
 	static const char *const names[] = { "born", "birth differs", "birth stranger", "voting",
-		"recovering", "draining", "clock refused", "lease refused", "clock behind",
-		"unsteady", "link reset", "stood still", "contested", "contested ended",
+		"recovering", "draining", "quorum lost", "quorum back", "clock refused",
+		"lease refused", "clock behind", "unsteady", "link reset", "stood still",
+		"contested", "contested ended",
 		"broken", "outside", "following", "adopted", "conflict", "unproven", "complete",
 		"role refused", "change", "forced", "double grant" };
 	_Static_assert(sizeof names / sizeof *names == NOTE_DOUBLE_GRANT + 1,
