@@ -198,17 +198,17 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 		}
 		saw_drop(ctx, node, m);
 		if (may_accept(m->kind)) {
-			/* An extension may have been refused: the record is there all the same. */
-			bool sure = m->kind == MESSAGE_COMMIT &&
-				m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
+			/* A refused extension or repeat finds the record there all the same. */
+			const struct config *newest = checker_newest(ctx);
+			bool sure = m->kind == MESSAGE_COMMIT && newest &&
+				m->lease_us <= (uint64_t)(newest->max_lease / SPAN_US);
 			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US - m->terms.delay : 0;
 			saw_record(ctx, node, m->key, m->lock_id, m->token, lease / 2);
 		}
 	}
 }
 
-/* Whether some master has its record, which an extension that was told unsure may have lengthened.
- * A client that repeats it is no newcomer. */
+/* Whether some master has its record. A client that repeats it is no newcomer. */
 static bool some_has(const struct checker *c, uint32_t lock) {
 	char buffer[16];
 	struct slice key = sim_name_key(buffer, c->locks[lock].key);
