@@ -84,25 +84,18 @@ class Dying(Case):
         self.until_waiting(self.observer, self.election)
         return leader, rival
 
-    def entry(self):
-        """Reads the election's key from a quorum. A master that has just returned does not have the
-        lock yet, so the other two decide. If one of them is late, the answer is `indeterminate`."""
-        found = []
-
-        def read():
-            try:
-                found.append(self.observer.get(self.election, quorum=True))
-            except pawl.IndeterminateError:
-                pass
-            return found
-
-        self.until(read, "an answer to a quorum read")
-        return found[0]
+    def lasts(self):
+        """Tells whether a quorum says that the lease lasts. A master that has just returned lacks
+        the lock. If another one is late, the read is `indeterminate`."""
+        try:
+            return self.observer.get(self.election, quorum=True).remaining > LEASE / 2
+        except pawl.IndeterminateError:
+            return False
 
     def leads_on(self, leader, rival, node, harm, heal):
         """Harms the node of the leader and heals it again. All the time the leader leads, its token
         does not fall, and nobody else is elected."""
-        before = self.entry()
+        before = self.observer.get(self.election, quorum=True)
         began = time.monotonic()
         harm(node)
         while time.monotonic() - began < 1.5 * LEASE:
@@ -111,9 +104,9 @@ class Dying(Case):
             self.assertNotIn(0, leader.lines)
             time.sleep(0.01)
         heal(node)
-        self.until(lambda: self.observer.status()["node"] and self.entry().remaining > LEASE / 2)
+        self.until(lambda: self.observer.status()["node"] and self.lasts())
         time.sleep(0.3)  # The node that is back could still do harm in this time.
-        after = self.entry()
+        after = self.observer.get(self.election, quorum=True)
         self.assertEqual((after.lock_id, after.owner, after.token),
                          (before.lock_id, before.owner, leader.lines[-1]))
         self.assertFalse(rival.over() or 0 in leader.lines)

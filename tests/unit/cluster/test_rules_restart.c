@@ -166,14 +166,19 @@ static void masters_that_learned_a_lock_did_not_have_it(void **state) {
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-static void a_master_that_never_had_a_lock_vouches_for_the_value_that_it_is_sent(void **state) {
-	struct stage *s = *state;
-	hold_at_one_alone(s);
+/* The lock is extended, which sends n3 the record. The update expects that there is no value. */
+static struct core_request extend_and_expect_no_value(struct stage *s) {
 	extend(s, 1, "k", stage_lock(1), LEASE, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("new");
 	r.expect_value = true;
-	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	return r;
+}
+
+static void a_master_that_never_had_a_lock_vouches_for_the_value_that_it_is_sent(void **state) {
+	struct stage *s = *state;
+	hold_at_one_alone(s);
+	assert_int_equal(stage_do(s, 1, extend_and_expect_no_value(s)), PAWL_OK);
 }
 
 /* n3 has had L1 with a value of a higher ballot, and has lost it. */
@@ -187,11 +192,7 @@ static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state)
 	stage_isolate(s, 2, true);
 	stage_wait(s, 10 * SPAN_MS);
 	hold_at_one_alone(s);
-	extend(s, 1, "k", stage_lock(1), LEASE, true);
-	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
-	r.value = slice_str("new");
-	/* The request expects that there is no value. */
-	r.expect_value = true;
+	struct core_request r = extend_and_expect_no_value(s);
 	assert_int_equal(stage_do(s, 1, r), PAWL_EUNSURE);
 	/* A caller that expects nothing does not ask them for the value. */
 	r.expect_value = false;
