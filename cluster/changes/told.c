@@ -76,13 +76,20 @@ static uint64_t told_permit(uint64_t key, uint32_t number) {
 	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-void told_record(struct core *core, uint64_t key, const struct record *r) {
+static __attribute__((noinline)) void told_permits(struct core *core, uint64_t key,
+	const struct record *r) {
 	const struct permits set = record_set(r);
-	told_raise(core, key, r);
-	for (uint32_t n = 0; terms_of_numbers(r->of) && n < r->of; n++) {
+	for (uint32_t n = 0; n < r->of; n++) {
 		if (permits_has(set, n)) {
 			told_raise(core, told_permit(key, n), r);
 		}
+	}
+}
+
+void told_record(struct core *core, uint64_t key, const struct record *r) {
+	told_raise(core, key, r);
+	if (terms_of_numbers(r->of)) {
+		told_permits(core, key, r);
 	}
 }
 
@@ -92,16 +99,21 @@ static bool told_rival(const struct told *told, const struct record *r) {
 		(r->of == MODE_EXCLUSIVE || told->any == told->exclusive);
 }
 
-/* The tokens of those who share a key have no order. */
-bool told_late(const struct core *core, uint64_t key, const struct record *r) {
+static __attribute__((noinline)) bool permits_late(const struct core *core, uint64_t key,
+	const struct record *r) {
 	const struct permits set = record_set(r);
-	const struct told told = told_of(core, key);
-	bool newer = r->token < (r->of == MODE_EXCLUSIVE ? told.any : told.exclusive) ||
-		told_rival(&told, r);
-	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
+	bool newer = false;
+	for (uint32_t n = 0; !newer && n < r->of; n++) {
 		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
 	}
 	return newer;
+}
+
+/* The tokens of those who share a key have no order. */
+bool told_late(const struct core *core, uint64_t key, const struct record *r) {
+	const struct told told = told_of(core, key);
+	return r->token < (r->of == MODE_EXCLUSIVE ? told.any : told.exclusive) ||
+		told_rival(&told, r) || (terms_of_numbers(r->of) && permits_late(core, key, r));
 }
 
 /* The lock may come by a repair, or its commit may be sent again, after it was told of. When it is

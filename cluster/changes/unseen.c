@@ -253,8 +253,9 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	}
 }
 
-void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id,
-	enum core_watch_event_kind how) {
+/* Not inline, as it is rare that a refused commit is kept. */
+static __attribute__((noinline)) void lock_ended(struct core *core, const struct key *key,
+	struct slice name, struct id128 lock_id, enum core_watch_event_kind how) {
 	struct unseen *u = find(core, name, lock_id);
 	if (u && key && key_record(key, lock_id)) {
 		/* The end of its record is told (unseen_record_ended). */
@@ -267,6 +268,13 @@ void unseen_ended(struct core *core, const struct key *key, struct slice name, s
 		} else {
 			go_on(core, key, name, NULL);
 		}
+	}
+}
+
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id,
+	enum core_watch_event_kind how) {
+	if (core->changes.unseen.count > 0) {
+		lock_ended(core, key, name, lock_id, how);
 	}
 }
 

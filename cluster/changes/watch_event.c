@@ -103,17 +103,22 @@ void watch_events_missed_of(struct core *core, struct slice name) {
 	}
 }
 
-void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct slice name,
-	const struct record *r) {
-	if (!wanted(core) || !tells(core)) {
-		return;
-	}
+/* Not inline, because mostly nobody watches, and then its caller is to cost little. */
+static __attribute__((noinline)) void tell_of(struct core *core, enum core_watch_event_kind kind,
+	struct slice name, const struct record *r) {
 	const struct core_watch_event n = { .kind = kind, .key = name, .owner = record_owner(r),
 		.identity = record_identity(r),
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0),
 		.label = record_label(r), .lock_id = r->lock_id, .token = r->token,
 		.value_seq = record_wrote(core, r), .terms = record_terms(r) };
 	watch_event_tell(core, &n);
+}
+
+void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct slice name,
+	const struct record *r) {
+	if (wanted(core) && tells(core)) {
+		tell_of(core, kind, name, r);
+	}
 }
 
 void watch_event_first_value(struct core *core, struct slice name, const struct record *r) {

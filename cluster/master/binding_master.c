@@ -255,13 +255,19 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
  * of the holder, the record must not end with the node that it was bound to. Even the same node may
  * have given the binding up while this master could not hear it, if it has not confirmed the
  * binding since. */
-void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	struct bound_lock *b = core->master.holder_count > 0
-		? find_record(core, r->lock_id) : NULL;
+static __attribute__((noinline)) void lock_accepted(struct core *core, const struct record *r,
+	uint32_t from) {
+	struct bound_lock *b = find_record(core, r->lock_id);
 	if (b && (b->generation != b->holder->generation || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
 	} else if (b) {
 		b->until = r->end;
+	}
+}
+
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
+	if (core->master.holder_count > 0) {
+		lock_accepted(core, r, from);
 	}
 }
 

@@ -396,11 +396,11 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 		status = STATUS_FULL;
 		COUNT(core, commit_refused_full);
 	}
-	unseen_refused(core, m, key, status);
 	if (status == STATUS_OK) {
 		struct message *answer = out_answer(core, from, MESSAGE_COMMIT_ANSWER, m);
 		answer->token = m->token;
 	} else {
+		unseen_refused(core, m, key, status);
 		no_commit(core, key, from, m, status);
 	}
 	const bool waits = still_waits(m, status),

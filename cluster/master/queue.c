@@ -370,12 +370,10 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const 
 }
 
 /* A release drops everything of the lock_id and ends its wait, whichever node the wait came through
- * (section 2, Release). */
-void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
+ * (section 2, Release). Few keys have anything of it. */
+static __attribute__((noinline)) void drop_lock(struct core *core, struct key *key,
+	struct id128 lock_id) {
 	struct queued *q;
-	if (key_more(key) == NULL) {
-		return;
-	}
 	while ((q = queued_of_lock(core, &core->master.queues.parked, key, lock_id)) != NULL) {
 		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
@@ -387,6 +385,12 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	}
 	queue_parked_again(core, key);
 	queue_give_turn(core, key);
+}
+
+void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
+	if (key_more(key)) {
+		drop_lock(core, key, lock_id);
+	}
 }
 
 /* A record has become held. Try-locks in the queue that it excludes are refused; an entry for the

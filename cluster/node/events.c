@@ -49,12 +49,20 @@ static void suspicion_changed(struct core *core, uint32_t peer) {
 	attempt_rehome_all(core);
 }
 
-static void key_changed(struct core *core, struct key *key, const struct record *r) {
+/* It is rare, and its caller is to cost little. */
+static __attribute__((noinline)) void tell_waits(struct core *core, struct key *key,
+	const struct record *r) {
 	if (core->coordinator.queued_count > 0) {
 		attempt_key_changed(core, key, r != NULL);
 	}
 	if (key_more(key)) {
 		local_check_waits(core, key, r);
+	}
+}
+
+static void key_changed(struct core *core, struct key *key, const struct record *r) {
+	if (core->coordinator.queued_count > 0 || key_more(key)) {
+		tell_waits(core, key, r);
 	}
 }
 

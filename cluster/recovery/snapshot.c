@@ -227,8 +227,14 @@ void snapshot_epoch(struct core *core) {
 	}
 }
 
-/* What changes while snapshots are under way is sent at once. */
-void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
+/* Tells whether somebody copies the live table, or this node builds another one. It is rare, and
+ * those who ask are to cost little otherwise. */
+static inline bool copies(const struct core *core) {
+	return core->snapshots > 0 || core->recovery.transfer.kind != STATE_TRANSFER_NONE;
+}
+
+static __attribute__((noinline)) void forward_record(struct core *core, const struct key *key,
+	const struct record *r) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
 			struct message m;
@@ -241,10 +247,15 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 	state_transfer_changed(core, key, r);
 }
 
-void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
-	if (core->snapshots == 0 && core->recovery.transfer.kind == STATE_TRANSFER_NONE) {
-		return;
+/* What changes while snapshots are under way is sent at once. */
+void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
+	if (copies(core)) {
+		forward_record(core, key, r);
 	}
+}
+
+static __attribute__((noinline)) void forward_released(struct core *core, struct slice key,
+	struct id128 lock_id) {
 	struct message m;
 	tombstone_describe(tombstone_find(core, lock_id), key, &m);
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
@@ -255,6 +266,12 @@ void snapshot_released(struct core *core, struct slice key, struct id128 lock_id
 		}
 	}
 	state_transfer_released(core, &m);
+}
+
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
+	if (copies(core)) {
+		forward_released(core, key, lock_id);
+	}
 }
 
 /* From now on this node is a source that lacks the lock_id. */

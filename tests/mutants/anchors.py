@@ -14,7 +14,8 @@ GAP = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)"  # This may stand between two t
 TOKEN = re.compile(
     r"\s+|(?P<comment>/\*.*?\*/|//[^\n]*)"
     r"|(?P<token>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'|\w+|[^\w\s])", re.S)
-HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{|.*?(\w+)\(")
+HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{"
+    r"|(?:.*?__attribute__\(\(\w+\)\) )?.*?(\w+)\(")
 
 
 class Problem(Exception):
