@@ -25,8 +25,11 @@ uint64_t clock_later(uint64_t clock, uint64_t by);
 /* Returns the greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its
  * own, and over time one more for each nanosecond. */
 uint64_t clock_most(const struct core *core);
-/* Returns the same for a master whose clock has been above that since `since`. It is higher by the
- * nanoseconds that have passed since then, but by no more than the limit would have grown. */
+/* Tells whether this node takes the clock: it is at most clock_most. */
+bool clock_within(const struct core *core, uint64_t clock);
+/* Returns the same as clock_most for a master whose clock has been above that since `since`. It is
+ * higher by the nanoseconds that have passed since then, but by no more than the limit would have
+ * grown. */
 uint64_t clock_most_since(const struct core *core, struct instant since);
 void clock_limit_raise(struct core *core, uint64_t limit);
 /* Raises this node's clock to `clock`, if that is higher. */

@@ -16,10 +16,19 @@ static uint64_t clock_limit_grown(const struct core *core) {
 		core->engine.clock_limit_at));
 }
 
-uint64_t clock_most(const struct core *core) {
-	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX),
-		grown = clock_limit_grown(core);
+/* Mostly the limit need not have grown. */
+bool clock_within(const struct core *core, uint64_t clock) {
+	return clock <= core->clock || (clock <= clock_later(core->clock, CLOCK_JUMP_MAX) &&
+		(clock <= core->engine.clock_limit || clock <= clock_limit_grown(core)));
+}
+
+static uint64_t clock_most_of(const struct core *core, uint64_t grown) {
+	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX);
 	return grown < bound ? grown : bound;
+}
+
+uint64_t clock_most(const struct core *core) {
+	return clock_most_of(core, clock_limit_grown(core));
 }
 
 uint64_t clock_most_since(const struct core *core, struct instant since) {
@@ -36,9 +45,9 @@ void clock_limit_raise(struct core *core, uint64_t limit) {
 
 void clock_raise(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
-		const uint64_t most = clock_most(core);
-		clock_limit_raise(core,
-			clock > most && clock <= clock_limit_grown(core) ? clock : most);
+		const uint64_t grown = clock_limit_grown(core),
+			most = clock_most_of(core, grown);
+		clock_limit_raise(core, clock > most && clock <= grown ? clock : most);
 		core->clock = clock;
 		ceiling_raise(core);
 	}

@@ -56,7 +56,7 @@ static enum status rule_room(const struct core *core, const struct key *key) {
 
 /* Section 9: tokens and ballots far above the clock are refused, not adopted. */
 bool rule_token_bound(const struct core *core, uint64_t token) {
-	return token <= core->clock || token <= clock_most(core);
+	return clock_within(core, token);
 }
 
 /* Applies the same bound to every number in a message that could raise a clock; true: the message
