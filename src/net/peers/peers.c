@@ -334,7 +334,7 @@ struct instant peers_unread_since(const struct peers *p, uint32_t peer) {
 
 bool peers_go_on(struct peers *p) {
 	bool more = false;
-	for (uint32_t i = 0; i < NODES_MAX; i++) {
+	for (uint32_t i = 0; i < p->slots_used; i++) {
 		/* A frame may change the table, but no slot moves. */
 		struct peer_link *link = p->slots[i].used ? p->slots[i].link : NULL;
 		more = (link && peer_link_go_on(link)) || more;

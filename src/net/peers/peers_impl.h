@@ -103,7 +103,9 @@ struct peers {
 	uint32_t count;
 	/* The peers by index; they point into `slots`. */
 	struct peers_slot *table[NODES_MAX];
-	/* The peers in places that do not change when the table does. */
+	/* The peers in places that do not change when the table does. No place from `slots_used` on
+	 * has ever had one. */
+	uint32_t slots_used;
 	struct peers_slot slots[NODES_MAX];
 };
 

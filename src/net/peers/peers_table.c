@@ -34,6 +34,7 @@ static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
 		if (!slot->used) {
 			*slot = (struct peers_slot){ .peers = p, .used = true,
 				.backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
+			p->slots_used = i < p->slots_used ? p->slots_used : i + 1;
 			memcpy(slot->name, name, strlen(name) + 1);
 			return slot;
 		}
