@@ -21,9 +21,12 @@ static void under_way(struct core *core) {
 /* A master refuses what comes just before it votes, and others may accept that after it has told,
  * at the beginning of its vote, that events were missed. */
 void counted_came(struct core *core, uint32_t from, const struct message *m) {
+	if (m->kind != MESSAGE_COMMIT && m->kind != MESSAGE_WRITE) {
+		return;
+	}
 	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
 	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
-	if ((m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_WRITE) && !core_votes(core)) {
+	if (!core_votes(core)) {
 		under_way(core);
 	}
 }

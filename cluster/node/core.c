@@ -33,13 +33,9 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
 }
 
-/* Allocates through what the core was given, up to the limit on memory. */
-static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
-	struct core *core = ctx;
-	if (new_size == 0) {
-		core->memory_used -= old_size;
-		return core->outer.resize(core->outer.ctx, p, old_size, 0);
-	}
+/* Not inline, because freeing would pay for it. */
+static __attribute__((noinline)) void *count_more(struct core *core, void *p, size_t old_size,
+	size_t new_size) {
 	if (new_size > old_size &&
 		core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
 		return NULL;
@@ -49,6 +45,16 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 		core->memory_used += new_size - old_size;
 	}
 	return moved;
+}
+
+/* Allocates through what the core was given, up to the limit on memory. */
+static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct core *core = ctx;
+	if (new_size > 0) {
+		return count_more(core, p, old_size, new_size);
+	}
+	core->memory_used -= old_size;
+	return core->outer.resize(core->outer.ctx, p, old_size, 0);
 }
 
 static int init_maps(struct core *core) {
