@@ -126,6 +126,8 @@ static bool excludes(const struct record *r, const struct record *other) {
 	return record_excludes(r, &terms);
 }
 
+/* The functions that are not inline here are for refused commits that are kept, which is rare. */
+
 /* Tells whether a record other than `but` stands on the key that excludes `r`, and whose token is
  * higher; with `higher` false, one whose token is not higher. Two commits that fail may both have
  * the same token. */
@@ -227,7 +229,8 @@ static void go_on(struct core *core, const struct key *key, struct slice name,
  * masters have it. So the next comparison, which learns it, is due at once (sync.c). If the
  * record's own commit was refused, a merge has brought the record, and the missed events that were
  * told then stand for its acquisition. */
-void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+static __attribute__((noinline)) void record_ended(struct core *core, const struct key *key,
+	const struct record *ends) {
 	struct unseen *same = find(core, key_name(key), ends->lock_id);
 	if (same) {
 		drop(core, same);
@@ -239,7 +242,14 @@ void unseen_record_ended(struct core *core, const struct key *key, const struct 
 	}
 }
 
-void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
+void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+	if (core->changes.unseen.count > 0) {
+		record_ended(core, key, ends);
+	}
+}
+
+static __attribute__((noinline)) void record_came(struct core *core, const struct key *key,
+	const struct record *r) {
 	const struct slice name = key_name(key);
 	struct unseen *u = find(core, name, r->lock_id);
 	if (u) {
@@ -248,12 +258,17 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	while (core->changes.unseen.count && (u = first_before(core, name, r)) != NULL) {
 		tell(core, key, u, r);
 	}
+}
+
+void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
+	if (core->changes.unseen.count > 0) {
+		record_came(core, key, r);
+	}
 	if (told_late(core, key_number(key), r)) {
-		tell_missed(core, name);
+		tell_missed(core, key_name(key));
 	}
 }
 
-/* Not inline, as it is rare that a refused commit is kept. */
 static __attribute__((noinline)) void lock_ended(struct core *core, const struct key *key,
 	struct slice name, struct id128 lock_id, enum core_watch_event_kind how) {
 	struct unseen *u = find(core, name, lock_id);
