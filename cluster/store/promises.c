@@ -2,10 +2,8 @@
  * another (section 5, Together). Their number is bounded, so a walk over them is short. */
 #include "store.h"
 
-struct promise *key_promise_among(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key_promises(key);
-	while (p && !id128_equal(p->lock_id, lock_id)) {
-		p = p->next;
+struct promise *key_promise_behind(struct promise *p, struct id128 lock_id) {
+	while ((p = p->next) != NULL && !id128_equal(p->lock_id, lock_id)) {
 	}
 	return p;
 }

@@ -398,12 +398,14 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 /* A key has at most so many promises. */
 #define PROMISES_A_KEY 32
 
-/* Returns the promise to this lock_id of a key that may have some, or NULL. */
-struct promise *key_promise_among(const struct key *key, struct id128 lock_id);
+/* Returns the promise to this lock_id among those behind `p`, or NULL. */
+struct promise *key_promise_behind(struct promise *p, struct id128 lock_id);
 /* Returns the key's promise to this lock_id, or NULL. Each message asks for it several times, and
- * most keys have none. */
+ * most keys have one or none. */
 static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
-	return key->rare ? key_promise_among(key, lock_id) : NULL;
+	struct promise *p = key_promises(key);
+	return p == NULL || id128_equal(p->lock_id, lock_id) ? p
+		: key_promise_behind(p, lock_id);
 }
 /* Returns a promise of the key to another lock_id, or NULL. */
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id);

@@ -107,11 +107,9 @@ static bool awaited(const struct key *key) {
 		!list_empty(&more->waits[WAITS_HELD]) || !list_empty(&more->waits[WAITS_FREE]));
 }
 
-static void free_more(struct core *core, struct key *key) {
+/* Few keys have a struct key_more, and the others are to cost little. */
+static __attribute__((noinline)) void free_more(struct core *core, struct key *key) {
 	struct key_more *more = key_more(key);
-	if (more == NULL) {
-		return;
-	}
 	/* A key whose count goes up and down a little keeps its index. */
 	if (more->index && more->index->count < (core->limits.indexed + 1) / 2) {
 		index_free(core, key);
@@ -122,32 +120,44 @@ static void free_more(struct core *core, struct key *key) {
 	}
 }
 
-void table_wake(struct core *core, struct key *key) {
+/* Returns the first end of all records and promises of a key that has some. */
+static __attribute__((noinline)) struct instant first_end(const struct key *key) {
 	const struct promise *promises = key_promises(key);
-	if ((key->held == NULL && promises == NULL) || wheel_armed(&key->timer.wheel)) {
-		/* Nothing ends here; or the timer fires at or before the first end, because ends
-		 * only become later. */
-		return;
-	}
 	struct instant first = promises ? promises->end : key->held->end;
 	for (const struct promise *p = promises; p; p = p->next) {
 		first = p->end.boot < first.boot ? p->end : first;
 	}
 	if (key_index(key) && key->held) {
 		const struct instant end = index_first_end(key_index(key));
-		timer_at(core, &key->timer, TIMER_KEY, end.boot < first.boot ? end : first);
-		return;
+		return end.boot < first.boot ? end : first;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
 		const struct lapsing l = record_lapsing(r);
 		first = r->end.boot < first.boot ? r->end : first;
 		first = !permits_none(l.set) && l.end.boot < first.boot ? l.end : first;
 	}
+	return first;
+}
+
+void table_wake(struct core *core, struct key *key) {
+	const struct promise *p = key_promises(key);
+	const struct record *r = key->held;
+	if ((r == NULL && p == NULL) || wheel_armed(&key->timer.wheel)) {
+		/* Nothing ends here; or the timer fires at or before the first end, because ends
+		 * only become later. */
+		return;
+	}
+	/* Most keys have one promise, or one record. */
+	const struct instant first = r == NULL && p->next == NULL ? p->end
+		: p == NULL && r->next == NULL && !terms_of_numbers(r->of) ? r->end
+		: first_end(key);
 	timer_at(core, &key->timer, TIMER_KEY, first);
 }
 
 bool table_settle(struct core *core, struct key *key) {
-	free_more(core, key);
+	if (key_more(key)) {
+		free_more(core, key);
+	}
 	if (key->held || key_promises(key)) {
 		table_wake(core, key);
 		return true;

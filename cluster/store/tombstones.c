@@ -84,8 +84,7 @@ void tombstone_done(struct core *core) {
 		core->store.tombstones_slots * sizeof *core->store.tombstones_index);
 }
 
-struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
-	const uint64_t hash = hash_lock_id(core, lock_id);
+static inline struct tombstone *find(const struct core *core, struct id128 lock_id, uint64_t hash) {
 	const uint32_t part = slot_of(core, hash, 0);
 	uint32_t slot;
 	for (size_t i = (size_t)hash; (slot = *slot_at(core, i)) != 0; i++) {
@@ -97,8 +96,13 @@ struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) 
 	return NULL;
 }
 
+struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
+	return find(core, lock_id, hash_lock_id(core, lock_id));
+}
+
 static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
-	struct tombstone *r = tombstone_find(core, lock_id);
+	const uint64_t hash = hash_lock_id(core, lock_id);
+	struct tombstone *r = find(core, lock_id, hash);
 	if (r) {
 		return r;
 	}
@@ -109,7 +113,7 @@ static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
 		index_remove(core, hash_lock_id(core, r->lock_id), place);
 	}
 	*r = (struct tombstone){ .used = true, .lock_id = lock_id };
-	index_add(core, hash_lock_id(core, lock_id), place);
+	index_add(core, hash, place);
 	return r;
 }
 
