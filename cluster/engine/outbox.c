@@ -436,11 +436,11 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
 		COUNT(core, vote_held_back);
 		return false;
 	}
-	size_t bytes = 0, n = q->sent;
-	while (n < q->count && (n == q->sent || bytes < FRAME_BYTES_MAX / 2)) {
-		const struct message *m = &q->messages[n++];
-		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size +
-			m->blob.size + m->label.size;
+	size_t bytes = q->bytes + 256 * (q->count - q->sent), n = q->count;
+	if (bytes >= FRAME_BYTES_MAX / 2) {
+		for (bytes = 0, n = q->sent; n < q->count && bytes < FRAME_BYTES_MAX / 2; n++) {
+			bytes += 256 + carried_bytes(MESSAGE_BYTES, &q->messages[n]);
+		}
 	}
 	q->in_frame = n - q->sent;
 	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0,

@@ -148,33 +148,30 @@ static __attribute__((noinline)) uint64_t unpack_uint_parsed(struct unpack *u) {
 }
 
 /* Times, tokens and round numbers take more than one byte, and are half of the numbers between
- * nodes. Where the longest of them fits, they are read with msgpack-c's loads alone. The parser
- * judges of everything else. */
+ * nodes. Where the longest of them fits, they are read with msgpack-c's loads alone, the longest
+ * of them first, as it is the most frequent one. The parser judges of everything else. */
 uint64_t unpack_uint_long(struct unpack *u) {
 	const uint8_t *p = u->p;
-	uint32_t n32;
-	uint64_t n64;
 	if (u->bad || unpack_left(u) < UNPACK_HEAD_MAX) {
 		return unpack_uint_parsed(u);
 	}
-	switch (*p) {
-	case 0xcc:
-		u->p += 2;
-		return p[1];
-	case 0xcd:
-		u->p += 3;
-		return unpack_be(p + 1, 2);
-	case 0xce:
-		u->p += 5;
-		_msgpack_load32(uint32_t, p + 1, &n32);
-		return n32;
-	case 0xcf:
+	if (*p == 0xcf) {
+		uint64_t n64;
 		u->p += 9;
 		_msgpack_load64(uint64_t, p + 1, &n64);
 		return n64;
-	default:
-		return unpack_uint_parsed(u);
 	}
+	if (*p == 0xce) {
+		uint32_t n32;
+		u->p += 5;
+		_msgpack_load32(uint32_t, p + 1, &n32);
+		return n32;
+	}
+	if (*p == 0xcd) {
+		u->p += 3;
+		return unpack_be(p + 1, 2);
+	}
+	return unpack_uint_parsed(u);
 }
 
 int64_t unpack_int(struct unpack *u) {

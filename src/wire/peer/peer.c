@@ -88,7 +88,7 @@ static int peer_copy(const struct frame *frame, size_t first, const struct peer_
 static int peer_encode_one(const struct message *m, struct peer_copies *c, struct buffer *out) {
 	const size_t at = out->size;
 	const int error = peer_message_encode(m, out);
-	if (c && m->same && !error && (c->from == NULL || c->from == out) &&
+	if (m->same && c && !error && (c->from == NULL || c->from == out) &&
 		c->count < sizeof c->of / sizeof *c->of) {
 		c->from = out;
 		c->of[c->count++] = (struct peer_copy){ m->same, at, out->size - at };

@@ -233,17 +233,16 @@ struct id128 peer_take_id(struct unpack *u) {
 	return id;
 }
 
-static struct ballot peer_take_ballot(struct unpack *u) {
+/* *b is all zero before. */
+static void peer_take_ballot(struct unpack *u, struct ballot *b) {
 	static const uint8_t none[3] = { 0 };
-	struct ballot b = { 0, 0, 0 };
 	if (!u->bad && unpack_left(u) >= sizeof none && memcmp(u->p, none, sizeof none) == 0) {
 		u->p += sizeof none;
-		return b;
+		return;
 	}
-	b.clock = unpack_uint(u, TOKEN_MAX);
-	b.node = unpack_uint(u, UINT64_MAX);
-	b.boot = (uint32_t)unpack_uint(u, UINT32_MAX);
-	return b;
+	b->clock = unpack_uint(u, TOKEN_MAX);
+	b->node = unpack_uint(u, UINT64_MAX);
+	b->boot = (uint32_t)unpack_uint(u, UINT32_MAX);
 }
 
 /* *t is all zero before. Most locks are exclusive and without any of the other terms, so that seven
@@ -309,10 +308,10 @@ PEER_FOR_A_KIND void peer_take_high(struct unpack *u, uint32_t fields,
 		m->value = unpack_bin(u, VALUE_MAX_HARD);
 	}
 	if (fields & F_BALLOT) {
-		m->ballot = peer_take_ballot(u);
+		peer_take_ballot(u, &m->ballot);
 	}
 	if (fields & F_PREPARED) {
-		m->prepared = peer_take_ballot(u);
+		peer_take_ballot(u, &m->prepared);
 	}
 	if (fields & F_FLAGS) {
 		m->flags = (uint32_t)unpack_uint(u, MESSAGE_FLAGS);
