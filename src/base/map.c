@@ -13,16 +13,15 @@
 #define BUCKETS_AN_INSERTION 2
 #define BUCKETS_A_REMOVAL 4
 
-/* Returns p for a table of n buckets, with p <= n < 2p and p a power of two. Buckets below n - p
- * have been split already. */
-static inline size_t map_power(size_t n) {
-	return (size_t)1 << (63 - __builtin_clzll(n));
+/* Returns the power of two p with p <= bucket_count < 2p. Buckets below bucket_count - p have been
+ * split already. */
+static inline size_t map_power(const struct map *m) {
+	return (m->mask + 1) / 2;
 }
 
 static inline size_t map_index(const struct map *m, uint32_t hash) {
-	size_t power = map_power(m->bucket_count);
-	size_t i = (size_t)hash & (2 * power - 1);
-	return i < m->bucket_count ? i : i - power;
+	size_t i = (size_t)hash & m->mask;
+	return i < m->bucket_count ? i : i & (m->mask >> 1);
 }
 
 /* Adds a segment of empty buckets. */
@@ -35,7 +34,8 @@ static bool segment_add(struct map *m) {
 }
 
 int map_init(struct map *m, const struct allocator *alloc) {
-	*m = (struct map){ .alloc = alloc, .bucket_count = MAP_SEGMENT_BUCKETS };
+	*m = (struct map){ .alloc = alloc, .bucket_count = MAP_SEGMENT_BUCKETS,
+		.mask = 2 * MAP_SEGMENT_BUCKETS - 1 };
 	if (!segment_add(m)) {
 		directory_done(alloc, &m->segments, SEGMENT_BYTES);
 		*m = (struct map){ 0 };
@@ -58,7 +58,7 @@ static bool map_grow(struct map *m) {
 	if (m->bucket_count > UINT32_MAX || !(room || segment_add(m))) {
 		return false;
 	}
-	size_t power = map_power(m->bucket_count);
+	size_t power = map_power(m);
 	struct map_node **from = map_slot(m, m->bucket_count - power);
 	struct map_node **to = map_slot(m, m->bucket_count);
 	while (*from) {
@@ -73,14 +73,16 @@ static bool map_grow(struct map *m) {
 		}
 	}
 	m->bucket_count++;
+	m->mask = m->bucket_count > m->mask ? 2 * m->mask + 1 : m->mask;
 	return true;
 }
 
 /* Appends the last bucket's elements to those of the bucket from which it was split. */
 static void map_shrink(struct map *m) {
 	size_t last = m->bucket_count - 1;
+	m->mask = last <= m->mask / 2 ? m->mask / 2 : m->mask;
 	struct map_node **from = map_slot(m, last);
-	struct map_node **to = map_slot(m, last - map_power(last));
+	struct map_node **to = map_slot(m, last - map_power(m));
 	/* While a table is emptied, the last bucket is mostly empty, and the elements of the other
 	 * one need not be fetched into the cache. */
 	while (*from && *to) {

@@ -31,6 +31,8 @@ struct map {
 	struct directory segments;
 	/* Buckets in use, which are never fewer than at the beginning. */
 	size_t bucket_count;
+	/* 2p - 1, where p is the power of two with p <= bucket_count < 2p. */
+	size_t mask;
 	/* Elements in the map. */
 	size_t count;
 	/* Walks under way, which hold back shrinking. */
