@@ -273,8 +273,16 @@ void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, ui
 bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
 /* Tells whether what rests on this name alone was rolled back. */
 bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name);
-/* Returns the tombstone of the lock_id; NULL: nothing is remembered of it. */
-struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id);
+/* Returns the tombstone of the lock_id, whose hash_lock_id is given; NULL: nothing is remembered of
+ * it. */
+struct tombstone *tombstone_find_hashed(const struct core *core, struct id128 lock_id,
+	uint64_t hash);
+/* Does the same. Most lock_ids have no tombstone, and at least half of the slots are empty. */
+static inline struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
+	const uint64_t hash = hash_lock_id(core, lock_id);
+	return core->store.tombstones_index[hash & (core->store.tombstones_slots - 1)] == 0 ? NULL
+		: tombstone_find_hashed(core, lock_id, hash);
+}
 /* Describes the tombstone as a SNAPSHOT_RELEASED. */
 void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m);
 /* Returns the tombstone i places after the oldest one, as it was when the ring's next place was

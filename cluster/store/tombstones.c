@@ -84,7 +84,8 @@ void tombstone_done(struct core *core) {
 		core->store.tombstones_slots * sizeof *core->store.tombstones_index);
 }
 
-static inline struct tombstone *find(const struct core *core, struct id128 lock_id, uint64_t hash) {
+struct tombstone *tombstone_find_hashed(const struct core *core, struct id128 lock_id,
+	uint64_t hash) {
 	const uint32_t part = slot_of(core, hash, 0);
 	uint32_t slot;
 	for (size_t i = (size_t)hash; (slot = *slot_at(core, i)) != 0; i++) {
@@ -96,13 +97,9 @@ static inline struct tombstone *find(const struct core *core, struct id128 lock_
 	return NULL;
 }
 
-struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
-	return find(core, lock_id, hash_lock_id(core, lock_id));
-}
-
 static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
 	const uint64_t hash = hash_lock_id(core, lock_id);
-	struct tombstone *r = find(core, lock_id, hash);
+	struct tombstone *r = tombstone_find_hashed(core, lock_id, hash);
 	if (r) {
 		return r;
 	}
