@@ -16,7 +16,6 @@ enum {
 /* There is a row for each change. A row that is missing, or leaves out a column, does not compile.
  *
  * The columns:
- *   digest  The digests that masters compare are brought up to date.
  *   log     Those who follow this master are told. This is for the live table only.
  *   copied  Those who copy the live table are sent the record again.
  *   event   This is what those who watch are told.
@@ -42,31 +41,31 @@ enum {
  *   FOLLOWED    The record is as the master says that this replica follows.
  *   DISPROVED   The merge found that the record had ended.
  *
- *                         digest log  copied  event       opens waits */
-#define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES
-#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   YES
-#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   YES
-#define EXTENDED_MEANS    NO,    YES, YES,    NONE,       NO,   YES
-#define PREPARED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
-#define DOWNGRADED_MEANS  YES,   YES, YES,    DOWNGRADED, YES,  NO
-#define BARRED_MEANS      YES,   YES, NO,     NONE,       NO,   NO
-#define NARROWED_MEANS    YES,   YES, YES,    NONE,       NO,   NO
-#define CLOSED_MEANS      NO,    YES, NO,     LOST,       NO,   NO
-#define EXPIRED_MEANS     NO,    YES, NO,     EXPIRED,    NO,   NO
-#define RELEASED_MEANS    NO,    YES, NO,     RELEASED,   NO,   NO
-#define LOST_MEANS        NO,    YES, NO,     LOST,       NO,   NO
-#define MERGED_MEANS      YES,   NO,  NO,     NONE,       NO,   YES
-#define FOLLOWED_MEANS    YES,   NO,  NO,     NONE,       NO,   YES
-#define DISPROVED_MEANS   NO,    YES, NO,     NONE,       NO,   NO
+ *                       log  copied  event       opens waits */
+#define GRANTED_MEANS    YES, YES,    ACQUIRED,   NO,   YES
+#define WRITTEN_MEANS    YES, YES,    UPDATED,    NO,   YES
+#define ACCEPTED_MEANS   YES, YES,    NONE,       NO,   YES
+#define EXTENDED_MEANS   YES, YES,    NONE,       NO,   YES
+#define PREPARED_MEANS   YES, YES,    NONE,       NO,   NO
+#define DOWNGRADED_MEANS YES, YES,    DOWNGRADED, YES,  NO
+#define BARRED_MEANS     YES, NO,     NONE,       NO,   NO
+#define NARROWED_MEANS   YES, YES,    NONE,       NO,   NO
+#define CLOSED_MEANS     YES, NO,     LOST,       NO,   NO
+#define EXPIRED_MEANS    YES, NO,     EXPIRED,    NO,   NO
+#define RELEASED_MEANS   YES, NO,     RELEASED,   NO,   NO
+#define LOST_MEANS       YES, NO,     LOST,       NO,   NO
+#define MERGED_MEANS     NO,  NO,     NONE,       NO,   YES
+#define FOLLOWED_MEANS   NO,  NO,     NONE,       NO,   YES
+#define DISPROVED_MEANS  YES, NO,     NONE,       NO,   NO
 
 /* A row of the table. */
 struct consequences {
-	bool digest, log, copied, opens, waits;
+	bool log, copied, opens, waits;
 	int8_t event;
 };
 
-#define ROW(digest_, log_, copied_, event_, opens_, waits_) \
-	{ .digest = digest_, .log = log_, .copied = copied_, .event = EVENT_##event_, \
+#define ROW(log_, copied_, event_, opens_, waits_) \
+	{ .log = log_, .copied = copied_, .event = EVENT_##event_, \
 		.opens = opens_, .waits = waits_ }
 #define ROW_OF(...) ROW(__VA_ARGS__)
 
@@ -78,8 +77,8 @@ static const struct consequences follows[] = {
 
 void record_changed(struct core *core, struct key *key, struct record *r, enum record_change what) {
 	const bool live = key_is_live(core, key);
-	if (follows[what].digest) {
-		digest_record(core, key, r);
+	if (!r->digested) {
+		digest_join(core, key, r);
 	}
 	if (follows[what].copied && live) {
 		core->observers->record_copied(core, key, r);

@@ -172,7 +172,7 @@ struct state_transfer {
 
 /* record.sources has a bit for each try to copy from a source, and the bit MERGE_STAYS, which
  * stands for no source: such a record stays, whatever the sources say. */
-enum { MERGE_TRIES = 31 };
+enum { MERGE_TRIES = 30 };
 #define MERGE_STAYS (UINT32_C(1) << MERGE_TRIES)
 
 /* Records of the live table whose `sources` are not 0 are finished when somebody looks them up, or

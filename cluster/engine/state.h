@@ -50,11 +50,11 @@ struct record {
 	/* The name that the record rests on: everything that was accepted for it had this name, or
 	 * name_before() of it (section 11). 0 means that several had, or that it is not known. */
 	uint64_t rests_on;
-	/* What the record adds to the digest of its leaf (digest.c). */
-	uint64_t digest;
 	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
 	 * that the record is finished. */
-	uint32_t sources;
+	uint32_t sources : MERGE_TRIES + 1;
+	/* The record is part of the digest of its leaf (digest.c). */
+	uint32_t digested : 1;
 	/* When the lock was acquired, as far as it is known here: the low 32 bits of units of
 	 * CLOCK_BOOTTIME (record_age), of which since_high has 8 more. It is only shown. */
 	uint32_t since_low;
@@ -97,7 +97,7 @@ struct record {
 	 * and value, and room for a ballot and a binding, one behind the other. */
 	uint8_t bytes[];
 };
-_Static_assert(offsetof(struct record, bytes) <= 103, "one for each lease");
+_Static_assert(offsetof(struct record, bytes) <= 95, "one for each lease");
 _Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
 	IDENTITY_MAX < 1 << 8, "the bits are enough");
 

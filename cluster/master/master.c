@@ -222,6 +222,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	const struct message *m) {
 	const bool widened = !permits_within(m->terms.set, record_set(r)),
 		loosened = m->terms.of == MODE_SHARED && r->of == MODE_EXCLUSIVE;
+	digest_leave(core, key, r);
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	/* For the permit numbers that it gains, the record is new here. The clock accounts for
 	 * every lease that came between. */
@@ -239,6 +240,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 		 * numbers. */
 		displace(core, key, r, UINT32_MAX);
 	}
+	r->token = m->token > r->token ? m->token : r->token;
 	record_name(r, m->terms.set);
 	if (loosened) {
 		COUNT(core, downgrade_learned);
@@ -296,7 +298,6 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		accept_again(core, key, r, m);
 	}
 	r->rests_on = r->rests_on == m->name ? m->name : 0;
-	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->accepted = core->tick;
 	r->by_rules = r->by_rules || m->kind == MESSAGE_COMMIT;

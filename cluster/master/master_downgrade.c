@@ -13,6 +13,7 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 		struct terms shared = record_terms(r);
 		shared.of = MODE_SHARED;
 		COUNT(core, downgraded);
+		digest_leave(core, key, r);
 		record_set_terms(core, key, r, &shared);
 		record_changed(core, key, r, RECORD_DOWNGRADED);
 	}

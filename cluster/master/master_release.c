@@ -167,6 +167,7 @@ void master_bar_here(struct core *core, struct slice name, struct id128 lock_id)
 	tombstone_add(core, lock_id, true);
 	core->observers->lock_ended(core, name, lock_id);
 	if (r) {
+		digest_leave(core, key, r);
 		r->barred = true;
 		record_changed(core, key, r, RECORD_BARRED);
 	}

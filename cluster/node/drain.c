@@ -151,7 +151,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		r->accepted = core->tick;
 		key_add_record(core, key, r);
-		digest_record(core, key, r);
+		digest_join(core, key, r);
 	}
 	if (key) {
 		table_settle(core, key);

@@ -25,6 +25,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {
 			return NULL;
 		}
+		digest_leave(core, key, r);
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		r->uneven = r->uneven || !permits_within(both.set, own.set) ||
 			!permits_within(both.set, m->terms.set);
@@ -106,6 +107,7 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && (m->flags & FLAG_BARRED)) {
+		digest_leave(core, key, r);
 		r->barred = true;
 		record_changed(core, key, r, RECORD_MERGED);
 	}
@@ -124,7 +126,7 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && r->sources >> source & 1) {
-		r->sources &= ~(UINT32_C(1) << source);
+		r->sources ^= 1u << source;
 		if (r->sources == 0) {
 			r->sources = MERGE_STAYS;
 			finish_end_record(core, key, r, span_from_us(m->left_us));

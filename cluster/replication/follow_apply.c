@@ -35,6 +35,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 	struct key *key = table_make_in(core, t, m->key);
 	struct record *r = key ? make_record(core, key, m) : NULL;
 	if (r) {
+		digest_leave(core, key, r);
 		r->token = m->token;
 		r->noted = m->noted;
 		/* A replica's table stands for nothing: no other node counts it as a source. */

@@ -141,23 +141,27 @@ void digest_drop_key(struct core *core, struct key *key) {
 	leaf_trim(core, leaf, last / LEAF_PIECE + 2);
 }
 
-static void change(struct core *core, const struct key *key, struct record *r, uint64_t hash) {
+/* Adds the record to the digest of its leaf, or takes it out: the same is done for both. */
+static void turn(struct core *core, const struct key *key, struct record *r) {
 	struct table *t = key_table(core, key);
-	uint64_t difference = r->digest ^ hash;
-	leaf_at(t, key_leaf(key))->digest ^= difference;
-	t->group_digests[key_leaf(key) / DIGEST_GROUP] ^= difference;
-	r->digest = hash;
+	const uint64_t hash = hash_of(core, r);
+	leaf_at(t, key_leaf(key))->digest ^= hash;
+	t->group_digests[key_leaf(key) / DIGEST_GROUP] ^= hash;
+	r->digested = !r->digested;
 }
 
-void digest_record(struct core *core, const struct key *key, struct record *r) {
-	change(core, key, r, hash_of(core, r));
+void digest_join(struct core *core, const struct key *key, struct record *r) {
+	CHECK(!r->digested);
+	turn(core, key, r);
 	if (key_index(key)) {
 		index_token(key_index(key), r);
 	}
 }
 
-void digest_drop_record(struct core *core, const struct key *key, struct record *r) {
-	change(core, key, r, 0);
+void digest_leave(struct core *core, const struct key *key, struct record *r) {
+	if (r->digested) {
+		turn(core, key, r);
+	}
 }
 
 uint64_t digest_root(const struct table *t) {
@@ -198,8 +202,8 @@ void digest_check_key(const struct core *core, const struct table *t, const stru
 	/* This is done once for each leaf. */
 	for (uint32_t i = 0; i < leaf->count && key->node.own == 0; i++) {
 		for (const struct record *r = digest_key(t, number, i)->held; r; r = r->next) {
-			CHECK(r->digest == hash_of(core, r));
-			sum ^= r->digest;
+			CHECK(r->digested);
+			sum ^= hash_of(core, r);
 		}
 	}
 	CHECK(key->node.own > 0 || sum == leaf->digest);

@@ -26,8 +26,8 @@ void finish_end_record(struct core *core, struct key *key, struct record *r, spa
  * clock at the end of its snapshot. */
 static void note_sources(struct core *core, struct record *r) {
 	core->counts[COUNT_permits_uneven] += r->uneven;
-	for (uint32_t left = core->store.finish.done & ~(r->uneven ? 0 : r->sources); left;
-		left &= left - 1) {
+	const uint32_t even = r->uneven ? 0 : r->sources;
+	for (uint32_t left = core->store.finish.done & ~even; left; left &= left - 1) {
 		uint64_t clock = core->store.finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 		r->vouched = false;

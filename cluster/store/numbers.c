@@ -105,6 +105,7 @@ void record_lose_numbers(struct core *core, struct key *key, struct record *r,
 	struct terms left = record_terms(r);
 	struct lapsing l = record_lapsing(r);
 	lacked_since(core, r->lock_id, core->now);
+	digest_leave(core, key, r);
 	left.set = permits_but(left.set, numbers);
 	l.set = permits_but(l.set, numbers);
 	struct older o = record_older(r);

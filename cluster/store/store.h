@@ -14,10 +14,12 @@ uint16_t digest_leaf_of(struct slice name);
  * the map. */
 bool digest_add_key(struct core *core, struct table *t, struct key *key, uint64_t hash);
 void digest_drop_key(struct core *core, struct key *key);
-/* Brings the digests up to date. It is called after a record was added and filled in, and whenever
- * its token, the ballot of its value, its permits or its bar has changed. */
-void digest_record(struct core *core, const struct key *key, struct record *r);
-void digest_drop_record(struct core *core, const struct key *key, struct record *r);
+/* The record joins the digest of its leaf after it was added to its key and filled in
+ * (record_changed). It leaves the digest, if it is in it, before it is dropped, and before its
+ * token, the ballot of its value, its terms or its bar change; after the change it joins again. So
+ * no record has to remember what it adds. */
+void digest_join(struct core *core, const struct key *key, struct record *r);
+void digest_leave(struct core *core, const struct key *key, struct record *r);
 /* Returns one number for the whole table. */
 uint64_t digest_root(const struct table *t);
 uint64_t digest_leaf(const struct table *t, uint32_t leaf);

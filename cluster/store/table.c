@@ -254,7 +254,7 @@ void table_free_key(struct core *core, struct key *key) {
 	while (key->held) {
 		struct record *r = key->held;
 		key->held = r->next;
-		digest_drop_record(core, key, r);
+		digest_leave(core, key, r);
 		table_count(core, key, r->of, (uint64_t)-1);
 		record_free(core, r);
 	}
@@ -372,7 +372,16 @@ static struct record *moved(struct key *key, const struct record *r, struct reco
 struct record *key_write(struct core *core, struct key *key, struct record *r,
 	const struct slice *value, struct ballot wrote, struct ballot prepared) {
 	struct record **at = link_of(key, r);
-	return record_write(core, at, value, wrote, prepared) ? moved(key, r, at) : NULL;
+	if (ballot_compare(wrote, record_wrote(core, r)) != 0) {
+		digest_leave(core, key, r);
+	}
+	if (record_write(core, at, value, wrote, prepared)) {
+		return moved(key, r, at);
+	}
+	if (!r->digested) {
+		digest_join(core, key, r);
+	}
+	return NULL;
 }
 
 struct record *key_bind(struct core *core, struct key *key, struct record *r, uint32_t binding) {
@@ -435,7 +444,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 			instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}
 	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
-	digest_drop_record(core, key, r);
+	digest_leave(core, key, r);
 	table_count(core, key, r->of, (uint64_t)-1);
 	record_free(core, r);
 	/* What comes next may end earlier. */
