@@ -2,6 +2,8 @@
 """test_bench.py BUILD: tests that tests/bench/run measures everything: each of its parts once, and
 for a moment. What it measures in this way says nothing about Pawl."""
 import contextlib
+import importlib.machinery
+import importlib.util
 import os
 import shutil
 import signal
@@ -18,6 +20,13 @@ import sites
 import spread
 
 MOMENT = 0.2
+FEW_LEASES = 5000
+# This program has no ending, so it has to be told that it is Python.
+LOADER = importlib.machinery.SourceFileLoader(
+    "members", os.path.join(os.path.dirname(os.path.abspath(__file__)), "members"))
+MEMBERS = importlib.util.module_from_spec(importlib.util.spec_from_loader("members", LOADER))
+LOADER.exec_module(MEMBERS)
+
 
 
 class Quiet(benchmark.Report):
@@ -91,6 +100,13 @@ class Measured(unittest.TestCase):
             self.assertGreater(gaps.gap_of_python(cluster, ["c", "a", "b"], sign), 0)
         for what in ("contend", "turn"):
             self.assertGreater(gaps.hung_home(cluster, what, cluster.keys_of("c")), 0)
+
+    def test_members(self):
+        MEMBERS.measure_lag(BUILD, self.report, MOMENT)
+        MEMBERS.measure_cost(BUILD, self.report, MOMENT)
+        MEMBERS.measure_changes(BUILD, self.report, FEW_LEASES)
+        MEMBERS.measure_many(BUILD, self.report, FEW_LEASES, MOMENT)
+        self.assertEqual(len(self.rows()), 3 + 2 + 10 + 14)
 
     @unittest.skipIf(sites.why_not(), sites.why_not())
     def test_sites(self):
