@@ -11,10 +11,9 @@
 /* Many leases, or waits, may end together. */
 #define TIMERS_A_TURN 256
 
-/* A piece of the work on whole tables is done every other millisecond, so that other processes have
- * their share of the machine. But no piece waits while the masters of an epoch wait for this
- * one. */
-#define BACKGROUND_PACE (2 * SPAN_MS)
+/* A piece of the work on whole tables is done each millisecond, so that other processes have their
+ * share of the machine. But no piece waits while the masters of an epoch wait for this one. */
+#define BACKGROUND_PACE SPAN_MS
 
 /* Tells whether there is work on a whole table. */
 static bool on_tables(const struct core *core) {

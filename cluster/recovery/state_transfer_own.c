@@ -4,7 +4,7 @@
 #include "recovery.h"
 #include "state_transfer.h"
 
-#define OWN_BUCKETS_A_STEP 256
+#define OWN_BUCKETS_A_STEP 128
 
 /* Copies a piece of the live table. What changes meanwhile comes by state_transfer_changed. False:
  * there is no memory. */

@@ -7,7 +7,7 @@
 #include "store.h"
 #include "first.h"
 
-#define SWEEP_BUCKETS_A_STEP 256
+#define SWEEP_BUCKETS_A_STEP 128
 
 /* style: record, because finish_key has said so, or nobody votes from the table yet. */
 void finish_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {

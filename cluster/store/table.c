@@ -279,9 +279,9 @@ void table_clear(struct core *core, struct table *t) {
 }
 
 /* ---- the staging table ---- */
-#define EMPTY_KEYS_A_STEP 128
-#define EMPTY_BUCKETS_A_STEP 2048
-#define EMPTY_GROUPS_A_STEP 8
+#define EMPTY_KEYS_A_STEP 64
+#define EMPTY_BUCKETS_A_STEP 1024
+#define EMPTY_GROUPS_A_STEP 4
 
 bool table_staging_free(const struct core *core) {
 	return core->store.staging_use == STAGING_FREE;
