@@ -201,6 +201,10 @@ static bool enough_after(const struct core *core) {
 		count_sources(core, true) >= config_sources(core->recovery.transfer.master_count);
 }
 
+bool state_transfer_enough(const struct core *core) {
+	return enough_before(core) || enough_after(core);
+}
+
 bool state_transfer_ready(const struct core *core) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
@@ -239,7 +243,7 @@ static void vote(struct core *core) {
  * first. */
 void state_transfer_evaluate(struct core *core) {
 	struct state_transfer *transfer = &core->recovery.transfer;
-	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
+	if (core->conflict || core->adopting || !state_transfer_enough(core)) {
 		/* While the next epoch is being adopted, the mark would be that of the next
 		 * epoch. */
 		return;

@@ -30,6 +30,8 @@ void state_transfer_ask(struct core *core, struct source *s, uint32_t index);
 
 /* Tells whether the source counts by now as a source of the previous epoch. */
 bool state_transfer_counts_before(const struct core *core, const struct source *s);
+/* Tells whether the sources that have been copied are enough to vote. */
+bool state_transfer_enough(const struct core *core);
 
 /* Tells whether a source that has forgotten has done so for long enough to count. */
 bool state_transfer_forgotten_long_enough(const struct core *core, const struct source *s);

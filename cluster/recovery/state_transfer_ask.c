@@ -23,9 +23,22 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 	return false;
 }
 
+/* Tells whether what has come is not enough, and nothing else is to come. */
+static bool stuck(const struct core *core) {
+	const struct state_transfer *transfer = &core->recovery.transfer;
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		const struct source *s = &transfer->sources[i];
+		if (s->asked ? !s->done : s->previous_master && wanted_now(core, s)) {
+			return false;
+		}
+	}
+	return !state_transfer_enough(core);
+}
+
 /* Breaks off with sources that were asked in vain, so that they may be asked again. */
 static void renew(struct core *core) {
 	struct state_transfer *transfer = &core->recovery.transfer;
+	const bool again = stuck(core);
 	for (uint32_t i = 0; i < transfer->count; i++) {
 		struct source *s = &transfer->sources[i];
 		int index = peer_table_find_id(core, s->id);
@@ -47,8 +60,9 @@ static void renew(struct core *core) {
 			state_transfer_break_off(core, s);
 		}
 		/* This source votes by now and was asked too early to count for rejoining, so it is
-		 * asked once more. */
-		if (s->done && s->master && !s->votes && !state_transfer_counts_before(core, s) &&
+		 * asked once more (section 6, Handover). */
+		if (s->done && s->master && !s->votes &&
+			(again || !state_transfer_counts_before(core, s)) &&
 			wanted_now(core, s) && core->peers[index].voting) {
 			state_transfer_break_off(core, s);
 		}
