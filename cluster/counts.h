@@ -56,7 +56,8 @@
 	X(sync_dropped) X(sync_not_enough) \
 	X(commit_overtaken) X(place_kept) X(place_left) X(commit_met_itself) \
 	X(commit_rolled_back) \
-	X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) \
+	X(promise_shared) X(promise_permits) X(permits_none_common) X(promise_again) \
+	X(home_waited) X(permits_widened) \
 	X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) \
 	X(downgraded) X(downgrade_learned) X(delay_closed) X(key_several) \
 	X(turn_overtaken) X(turn_together) X(turn_again) X(turn_moved) X(nominated) \

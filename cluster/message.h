@@ -285,6 +285,9 @@ enum message_flag {
 	FLAG_TURN = 2,
 	/* FEED_RECORD: a commit has made the record, or was accepted for it. */
 	FLAG_BY_COMMIT = 2,
+	/* PROMISE: the asker wants to be told again which permit numbers are taken, when a record
+	 * of the key ends. */
+	FLAG_TELL = 4,
 	/* ENQUEUE: the request has a wait time. A try-lock in a tie has none. */
 	FLAG_WAIT = 4,
 	/* EXTEND_ANSWER: the master had the lock_id in the sense of section 2, Extend, so that

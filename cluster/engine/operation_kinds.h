@@ -23,6 +23,10 @@ struct acquire_state {
 	/* It is counted in core->coordinator.queued_at, at this place. */
 	bool counted;
 	uint16_t place;
+	/* It has promises of q masters, and has waited for the home. */
+	bool home_waited;
+	/* The masters that tell again which permit numbers are taken, a bit each. */
+	uint16_t told;
 	/* How often its commit was overtaken (commit.c). */
 	uint8_t overtaken;
 	/* How long after its arrival it entered a queue, in milliseconds, plus 1; 0: it never did,

@@ -57,6 +57,8 @@ struct vote {
 	bool more;
 	/* Extension, update, downgrade: what it lacks it may have had when it was asked. */
 	bool had_when_asked;
+	/* Acquire, permits: no other coordinator had a promise there. */
+	bool alone;
 	/* Acquire: it has promised, and it had lacked the lock_id since before it was asked. */
 	bool lapsed;
 	/* The token and the noted clock that it reported. */

@@ -98,6 +98,9 @@ struct key_more {
 	/* How many entries the queue has; and how many of these have a turn. */
 	uint32_t waiters, turns;
 	uint32_t parked_count;
+	/* The peer index of the coordinator whose request was parked while no other one was; and
+	 * how many of the parked requests are of other coordinators. */
+	uint32_t parked_peer, parked_others;
 };
 
 /* The queues of all keys. */

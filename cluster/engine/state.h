@@ -152,7 +152,11 @@ struct promise {
 	/* The attempt that asked last; and this master's clock when it first promised the
 	 * lock_id. */
 	uint64_t attempt, noted;
-	/* The permit numbers that records have got here since then. */
+	/* The permit numbers that records have got here since then, but before the coordinator was
+	 * last told what is noted; and the clock of that moment, which is noted for these. */
+	struct permits again;
+	uint64_t noted_again;
+	/* The permit numbers that records have got here since that moment. */
 	struct permits touched;
 	/* The highest ballot of a first value that was named with the promise (first.c). */
 	struct ballot first;
@@ -160,11 +164,14 @@ struct promise {
 	struct instant end;
 	/* The peer index of the coordinator. */
 	uint32_t peer;
-	/* The request has a turn; and its ticket, as the request named it. */
-	bool turn;
+	/* The request has a turn. Permits: this master was asked as the key's home, and has
+	 * reserved permit numbers for the request; and the request's coordinator wants to be told
+	 * again when a record of the key ends. */
+	bool turn, reserves, tell;
+	/* The request's ticket, as the request named it. */
 	struct ticket ticket;
-	/* The lock terms that the request wants. Permits: the set has numbers that are free here,
-	 * and that no other promise of the key has. */
+	/* The lock terms that the request wants. Permits: the set has the numbers that are reserved
+	 * for it, which are free here, and which no other promise of the key has. */
 	struct terms terms;
 };
 

@@ -39,50 +39,12 @@ static void count_promise(struct core *core, enum status s) {
 	}
 }
 
-/* Tells whether no other promise of the key comes before this one in the order. */
-static bool comes_first(const struct core *core, const struct key *key, const struct promise *p) {
-	const struct place own = { p->terms.priority, p->ticket, p->peer };
-	bool first = p->ticket.clock != 0;
-	for (const struct promise *other = key_promises(key); other && first; other = other->next) {
-		const struct place place = { other->terms.priority, other->ticket, other->peer };
-		first = !queue_before(core, &place, &own);
-	}
-	return first;
-}
-
-/* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
- * is told which numbers others have here. `again`: it asks for a promise that it has. If that is
- * the first one in the order, only records have numbers (section 5, Together). */
-static void say_taken(struct core *core, const struct key *key, const struct promise *p, bool again,
-	struct message *answer) {
-	bool room;
-	COUNT(core, promise_permits);
-	answer->terms = p->terms;
-	answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
-	if (!(again && comes_first(core, key, p))) {
-		answer->terms.set =
-			permits_or(answer->terms.set, key_reserved(key, p->lock_id));
-	}
-}
-
-/* A record next to a promise has ended. The promise's coordinator may have been waiting for the
- * permit numbers of that record. Of several promises one has its turn, so that a record that ends
- * costs one message. */
-void master_promise_again(struct core *core, struct key *key) {
-	const struct promise *p = key_next_promise(key);
-	if (terms_semaphore(&p->terms) && core_votes(core)) {
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
-			.status = STATUS_OK, .noted = promise_noted(core, p, p->touched),
-			.ballot = p->first, .age_us = first_lacked_us(core, p->lock_id) };
-		say_taken(core, key, p, false, &answer);
-		out_send(core, p->peer, &answer);
-	}
-}
-
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
 	struct message *answer) {
 	struct promise *p = key_promise(key, m->lock_id);
-	const bool again = p != NULL;
+	/* A coordinator that only wants to be told again does not ask for more numbers yet. */
+	const bool again = p && p->reserves && p->attempt == m->attempt &&
+		(p->tell || !(m->flags & FLAG_TELL));
 	if (p == NULL) {
 		if ((p = key_make_promise(core, key, m->lock_id)) == NULL) {
 			answer->status = STATUS_FULL;
@@ -100,12 +62,11 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->turn = (m->flags & FLAG_TURN) != 0;
 	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
-	answer->noted = promise_noted(core, p, p->touched);
+	answer->noted = p->noted;
 	first_promised(core, p, m, answer);
 	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
 	if (terms_semaphore(&p->terms)) {
-		(void)promise_reserve(key, p);
-		say_taken(core, key, p, again, answer);
+		master_promise_permits(core, key, p, m, again, answer);
 	}
 }
 
@@ -181,28 +142,44 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 }
 
 /* Section 5, Together: tells whether the promise stays next to the record. A node that is no master
- * draws its token next to its own records alone. If the record has got the permit numbers that the
- * promise has reserved, the promise may reserve others. */
+ * draws its token next to its own records alone. If the record has got the permit numbers that are
+ * reserved for the promise, others are. */
 static bool stays(const struct core *core, struct key *key, struct promise *p,
 	const struct record *r, uint32_t maker) {
-	return (p->peer < core->masters || p->peer == maker) &&
-		(!record_excludes(r, &p->terms) ||
-			(promise_reserve(key, p) && !record_excludes(r, &p->terms)));
+	if (p->peer >= core->masters && p->peer != maker) {
+		return false;
+	}
+	if (p->reserves && record_excludes(r, &p->terms)) {
+		promise_reserve(key, p);
+	}
+	return !record_excludes(r, &p->terms);
 }
 
 /* A held record displaces promises of other lock_ids, and their coordinators are told. The others
  * note which permit numbers it has. The record's maker is the coordinator whose commit this is
  * (UINT32_MAX: it is no commit). */
-static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker) {
+static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker,
+	uint64_t token) {
+	/* What promises note anew is not below the record's token. */
+	clock_raise(core, token);
 	/* The numbers that the record's own promise has reserved are free for the others. */
 	struct promise *own = key_promise(key, r->lock_id);
 	if (own) {
 		key_drop_promise(core, key, own);
 	}
-	for (struct promise *p = key_promises(key), *after; p; p = after) {
+	struct promise *first = key_promises(key);
+	/* All numbers that are free here are promised, and one more. */
+	const bool crowded = first && terms_semaphore(&first->terms) &&
+		!key_permits_left(key, first->lock_id, &first->terms);
+	for (struct promise *p = first, *after; p; p = after) {
 		after = p->next;
-		if (stays(core, key, p, r, maker)) {
+		const struct permits reserved = p->terms.set;
+		if (stays(core, key, p, r, maker) && !(crowded &&
+			!key_permits_left(key, p->lock_id, &p->terms))) {
 			p->touched = permits_or(p->touched, record_set(r));
+			if (permits_meet(reserved, record_set(r))) {
+				master_tell_taken(core, key, p);
+			}
 		} else {
 			struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
 				.lock_id = p->lock_id, .attempt = p->attempt, .by = r->lock_id,
@@ -238,7 +215,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	if (m->token > r->token || widened) {
 		/* A promise of another lock_id was noted before this token, and for other permit
 		 * numbers. */
-		displace(core, key, r, UINT32_MAX);
+		displace(core, key, r, UINT32_MAX, m->token);
 	}
 	r->token = m->token > r->token ? m->token : r->token;
 	record_name(r, m->terms.set);
@@ -282,7 +259,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		name_made(core, m->name);
 		key_add_record(core, key, r);
-		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX);
+		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
 		written = brings_value(core, r, m);
 		if ((r = key_bind(core, key, r, m->terms.binding)) == NULL) {
@@ -296,6 +273,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			return false;
 		}
 		accept_again(core, key, r, m);
+		clock_raise(core, m->token);
 	}
 	r->rests_on = r->rests_on == m->name ? m->name : 0;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
@@ -305,7 +283,6 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
 		binding_master_accepted(core, r, from);
 	}
-	clock_raise(core, m->token);
 	clock_raise(core, m->ballot.clock);
 	record_changed(core, key, r, fresh || record_held_again(core, r) ? RECORD_GRANTED
 		: written ? RECORD_WRITTEN : RECORD_ACCEPTED);

@@ -116,7 +116,17 @@ void master_blocker(const struct core *core, const struct key *key, struct id128
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m,
 	struct key **key);
 
-/* Tells the coordinator of the key's promise anew which permits are free. */
+/* ---- master_permits.c ---- */
+
+/* Completes a promise of permits, and its answer. The home reserves permit numbers for the request;
+ * so does another master, unless other coordinators want permits of the key, too (section 5,
+ * Together). `again`: the same attempt asks for the numbers again. */
+void master_promise_permits(struct core *core, const struct key *key, struct promise *p,
+	const struct message *m, bool again, struct message *answer);
+/* Tells the coordinator of a promise of permits again which numbers others have. */
+void master_tell_taken(struct core *core, const struct key *key, struct promise *p);
+/* A record of the key has ended. Tells the coordinators that want to know it which permit numbers
+ * others have now. */
 void master_promise_again(struct core *core, struct key *key);
 
 /* Fills in the answer "held by yourself". The value in it is the record's own. */
@@ -231,8 +241,16 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 /* Gives the turn to this coordinator's entry. False: there is none, or it has the turn already. */
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
 
+/* Tells whether the node has an entry for this lock_id in the key's queue. Then this master is the
+ * home of its request. */
+bool queue_entered(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id);
+
 /* Gives the turn to the first entry of the key's queue, if it may have it now. */
 void queue_give_turn(struct core *core, struct key *key);
+
+/* Tells whether every parked request of the key is of this coordinator. */
+bool queue_parked_alone(const struct key *key, uint32_t peer);
 
 /* Tells whether an entry of another lock_id waits for the key that the request may not pass. */
 bool queue_ahead(const struct core *core, const struct key *key, const struct message *m);

@@ -8,12 +8,17 @@ static struct parked *parked_of(struct queued *q) {
 
 /* Section 10, Order: parked requests stand in the same order as the home's queue. */
 static void enter(struct core *core, struct parked *k) {
-	key_more(k->q.key)->parked_count++;
+	struct key_more *more = key_more(k->q.key);
+	if (more->parked_count++ == 0) {
+		more->parked_peer = k->q.peer;
+	}
+	more->parked_others += k->q.peer != more->parked_peer;
 	queued_enter(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
 }
 
 static void leave(struct core *core, struct parked *k) {
 	key_more(k->q.key)->parked_count--;
+	key_more(k->q.key)->parked_others -= k->q.peer != key_more(k->q.key)->parked_peer;
 	queued_leave(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
 }
 
@@ -30,6 +35,12 @@ struct parked *queue_parked_next(const struct core *core, const struct key *key,
 	}
 	return parked_of(behind ? queued_after(core, key_more(key)->parked, &behind->q)
 		: queued_first(key_more(key)->parked));
+}
+
+bool queue_parked_alone(const struct key *key, uint32_t peer) {
+	const struct key_more *more = key_more(key);
+	return more == NULL || more->parked_count == 0 ||
+		(more->parked_peer == peer && more->parked_others == 0);
 }
 
 static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer,
@@ -60,9 +71,10 @@ bool queue_ahead(const struct core *core, const struct key *key, const struct me
 		return more != NULL;
 	}
 	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_TURN);
-	/* Section 5, Together: a shared lock takes nothing from those that have their turns. Few
-	 * entries have one. */
-	while (w && m->terms.of == MODE_SHARED && !terms_exclude(&w->q.terms, &m->terms)) {
+	/* Section 5, Together: a shared lock takes nothing from those that have their turns, and a
+	 * permit nothing from those that have numbers. Few entries have a turn. */
+	while (w && m->terms.of != MODE_EXCLUSIVE && !terms_exclude(&w->q.terms, &m->terms) &&
+		(m->terms.of == MODE_SHARED || key_promise(key, w->q.lock_id))) {
 		w = queue_next(core, more, &w->q, PARTS_TURN);
 	}
 	return w != NULL;

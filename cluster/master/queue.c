@@ -214,6 +214,11 @@ static struct waiter *find_waiter(const struct core *core, const struct key *key
 		: NULL;
 }
 
+bool queue_entered(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id) {
+	return find_waiter(core, key, peer, lock_id) != NULL;
+}
+
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
 	struct id128 but) {
 	const struct key_more *more = key_more(key);

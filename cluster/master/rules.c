@@ -93,7 +93,7 @@ bool rule_message_sound(const struct message *m) {
 
 bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint16_t of) {
 	return peer == other ||
-		(of == MODE_SHARED && peer < core->masters && other < core->masters);
+		(of != MODE_EXCLUSIVE && peer < core->masters && other < core->masters);
 }
 
 /* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,

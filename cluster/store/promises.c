@@ -43,7 +43,21 @@ struct promise *key_make_promise(struct core *core, struct key *key, struct id12
 }
 
 uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set) {
-	return p && !permits_meet(p->touched, set) ? p->noted : core->clock;
+	if (p && permits_none(set)) {
+		return p->noted;
+	}
+	return p == NULL || permits_meet(p->touched, set) ? core->clock
+		: permits_meet(p->again, set) ? p->noted_again
+		: p->noted;
+}
+
+uint64_t promise_note(const struct core *core, struct promise *p) {
+	if (!permits_none(p->touched)) {
+		p->noted_again = core->clock;
+		p->again = permits_or(p->again, p->touched);
+		p->touched = (struct permits){ { 0, 0 } };
+	}
+	return permits_none(p->again) ? p->noted : p->noted_again;
 }
 
 void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
@@ -58,20 +72,6 @@ void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
 	core->store.promise_count--;
 }
 
-struct promise *key_next_promise(struct key *key) {
-	struct promise *first = key_promises(key);
-	if (first->next) {
-		struct promise **end = &first->next;
-		while (*end) {
-			end = &(*end)->next;
-		}
-		put_first(key, first->next);
-		first->next = NULL;
-		*end = first;
-	}
-	return first;
-}
-
 /* ---- permit numbers ---- */
 
 struct permits key_reserved(const struct key *key, struct id128 lock_id) {
@@ -84,21 +84,25 @@ struct permits key_reserved(const struct key *key, struct id128 lock_id) {
 	return reserved;
 }
 
-/* Returns the numbers of a semaphore of `of` that no record and no promise of another lock_id
- * has. */
-static struct permits unreserved(const struct key *key, struct id128 lock_id, uint32_t of) {
+/* Returns the numbers of a semaphore of `of` that no record of another lock_id has. */
+static struct permits not_taken(const struct key *key, struct id128 lock_id, uint32_t of) {
 	bool room;
-	const struct permits taken = key_taken(key, lock_id, of, &room),
-		free = permits_but(permits_all(of), taken);
-	return room ? permits_but(free, key_reserved(key, lock_id)) : (struct permits){ { 0, 0 } };
+	const struct permits taken = key_taken(key, lock_id, of, &room);
+	return room ? permits_but(permits_all(of), taken) : (struct permits){ { 0, 0 } };
 }
 
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
-	return permits_count(unreserved(key, lock_id, terms->of)) >= terms->count;
+	uint32_t wanted = terms->count;
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
+		wanted += id128_equal(p->lock_id, lock_id) ? 0 : p->terms.count;
+	}
+	return permits_count(not_taken(key, lock_id, terms->of)) >= wanted;
 }
 
-bool promise_reserve(const struct key *key, struct promise *p) {
+void promise_reserve(const struct key *key, struct promise *p) {
 	p->terms.set = (struct permits){ { 0, 0 } };
-	return terms_semaphore(&p->terms) && permits_lowest(unreserved(key, p->lock_id,
-		p->terms.of), p->terms.count, &p->terms.set) == p->terms.count;
+	if (p->reserves) {
+		(void)permits_lowest(permits_but(not_taken(key, p->lock_id, p->terms.of),
+			key_reserved(key, p->lock_id)), p->terms.count, &p->terms.set);
+	}
 }

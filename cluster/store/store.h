@@ -424,18 +424,18 @@ struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
 /* Returns what this master has noted for a commit of the lock_id that names these permits. */
 uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set);
+/* Returns what the coordinator is told that this master has noted. For the permit numbers that
+ * records have got since it was told last, the promise notes the clock anew. */
+uint64_t promise_note(const struct core *core, struct promise *p);
 /* Drops the promise and frees it. The caller settles the key. */
 void key_drop_promise(struct core *core, struct key *key, struct promise *p);
-/* Returns the promises of a key that has some one after the other, a further one with each
- * call. */
-struct promise *key_next_promise(struct key *key);
 /* Returns the permit numbers that promises to other lock_ids have. */
 struct permits key_reserved(const struct key *key, struct id128 lock_id);
 /* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
-/* Gives the promise the lowest permit numbers that are left. False: there are too few, or it wants
- * none. */
-bool promise_reserve(const struct key *key, struct promise *p);
+/* Reserves the lowest permit numbers that are left for the promise, if this master was asked as the
+ * home; otherwise none. */
+void promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */
 

@@ -107,6 +107,9 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 		mix(h, p->ticket.seq << 8 | p->peer << 1 |
 			p->turn);
 		mix_terms(h, &p->terms);
+		mix(h, p->again.w[0] << 8 | p->touched.w[0] << 4 | (uint64_t)p->reserves << 1 |
+			p->tell);
+		mix(h, p->noted_again);
 	}
 	if (key_more(key)) {
 		hash_more(h, core, key);
@@ -117,7 +120,7 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct vote *v = &op->votes[i];
 		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 |
-			(uint64_t)v->lapsed << 17);
+			(uint64_t)v->lapsed << 17 | (uint64_t)v->alone << 18);
 		mix(h, v->token);
 		mix(h, v->noted);
 		mix(h, v->set.w[0] << 32 | v->had.w[0]);
@@ -126,7 +129,8 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 
 static void hash_acquire(uint64_t *h, const struct core *core, const struct acquire_state *a) {
 	mix(h, (uint64_t)a->try_lock | (uint64_t)a->contested_seen << 1 |
-		(uint64_t)a->rival_waiting << 2 | (uint64_t)(a->holder != NULL) << 3);
+		(uint64_t)a->rival_waiting << 2 | (uint64_t)(a->holder != NULL) << 3 |
+		(uint64_t)a->home_waited << 4 | (uint64_t)a->told << 5);
 	const uint64_t numbers[] = { a->token, a->ticket.clock, a->ticket.seq, a->queue_round,
 		a->attempt, a->roll_back_name, (uint64_t)a->home,
 		a->home >= 0 && core->peers[a->home].stopped != a->home_stopped, a->pauses };

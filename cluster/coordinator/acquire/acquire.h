@@ -52,11 +52,26 @@ void attempt_fail(struct core *core, struct op *op, int error);
 /* Notes who holds the key, as far as this answer of a master tells. */
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 
+/* ---- ask_promises.c ---- */
+
+/* Asks these masters, one bit each, for promises. */
+void attempt_ask(struct core *core, struct op *op, uint32_t indexes, bool turn);
+/* Asks a master again for a request with a turn. The vote stands until the master says
+ * otherwise. */
+void attempt_ask_again(struct core *core, struct op *op, uint32_t index);
+/* Asks the masters that have promised to say again which permit numbers are taken, now and whenever
+ * a record of the key ends. */
+void attempt_be_told(struct core *core, struct op *op);
+
 /* ---- choose.c ---- */
+
+/* Tells whether q masters have promised permits to this coordinator alone. */
+bool attempt_alone(const struct core *core, const struct op *op);
 
 /* Chooses permit numbers that some q of the masters that promised have free in common. False: there
  * are too few. */
-bool attempt_choose_permits(const struct core *core, const struct op *op, struct permits *set);
+bool attempt_choose_permits(const struct core *core, const struct op *op, uint32_t open,
+	struct permits *set);
 
 /* ---- commit.c ---- */
 

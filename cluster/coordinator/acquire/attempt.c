@@ -168,27 +168,6 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* ---- asking for promises ---- */
 
-static void ask_some(struct core *core, struct op *op, uint32_t indexes, bool turn) {
-	struct acquire_state *acquire = op_acquire(op);
-	struct message m = op_message(op, MESSAGE_PROMISE);
-	m.attempt = acquire->attempt;
-	m.ticket = acquire->ticket;
-	m.ballot = acquire->ballot;
-	out_keep(core, &m);
-	const uint64_t same = out_same(core);
-	for (; indexes; indexes &= indexes - 1) {
-		int index = __builtin_ctz(indexes);
-		const bool home = acquire->home == index;
-		m.flags = (turn ? FLAG_TURN : 0) | (home ? FLAG_HOME : 0);
-		m.same = home ? 0 : same;
-		op_ask(core, op, (uint32_t)index, &m);
-	}
-}
-
-static void ask_one(struct core *core, struct op *op, uint32_t index, bool turn) {
-	ask_some(core, op, 1u << index, turn);
-}
-
 static void forget_value(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	record_free(core, acquire->reported);
@@ -202,7 +181,9 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	acquire->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
 	acquire->rival_waiting = false;
-	ask_some(core, op, (1u << core->masters) - 1, turn);
+	acquire->told = 0;
+	acquire->home_waited = false;
+	attempt_ask(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	/* It may be that no master is linked. */
@@ -304,8 +285,10 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->token = m->token;
 	v->noted = m->noted;
 	v->set = m->terms.set;
+	v->alone = terms_semaphore(&op->terms) && id128_zero(m->by);
 	v->lapsed = lapsed(core, op, m);
 	if (m->status == STATUS_PARKED) {
+		acquire->told &= (uint16_t)~(1u << from);
 		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
 		acquire->parked_until =
 			instant_later(acquire->parked_until, instant_add(core->now, left));
@@ -319,6 +302,8 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	op->state = OP_TURN;
 	op->sent = core->now;
 	acquire->parked_until = core->now;
+	acquire->told = 0;
+	acquire->home_waited = false;
 	forget_value(core, op);
 	/* A home that promises has drawn a ballot for the attempt. */
 	acquire->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
@@ -326,7 +311,7 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	/* The home lacked the lock_id when it promised. The other masters lacked it at that moment,
 	 * too, if they have lacked it since before then. */
 	op->votes[from].lapsed = m->status == STATUS_OK;
-	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
+	attempt_ask(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	attempt_evaluate(core, op);
@@ -344,7 +329,7 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 		 * become held. */
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (i == from || m->status == STATUS_HELD_SELF) {
-				ask_one(core, op, i, true);
+				attempt_ask(core, op, 1u << i, true);
 			}
 		}
 	}
@@ -382,11 +367,11 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 		attempt_evaluate(core, op);
 	} else if (op->state == OP_ASKING) {
 		/* This request may be able to share the key with the record that is held now. */
-		ask_one(core, op, from, false);
+		attempt_ask(core, op, 1u << from, false);
 		attempt_evaluate(core, op);
 	} else if (op->state == OP_TURN) {
 		/* The request will be parked there. */
-		ask_one(core, op, from, true);
+		attempt_ask(core, op, 1u << from, true);
 		attempt_evaluate(core, op);
 	}
 }
@@ -401,7 +386,7 @@ void attempt_peer_changed(struct core *core, uint32_t peer) {
 		n = list_after(&core->coordinator.waiting, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, waiting);
 		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
-			ask_one(core, op, peer, true);
+			attempt_ask(core, op, 1u << peer, true);
 		}
 	}
 }
@@ -437,14 +422,8 @@ static void turn_check(struct core *core, struct op *op) {
 	/* Promises that wait until there are q of them are renewed with the turn. */
 	op->sent = core->now;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		enum vote_state was = op->votes[i].state;
 		op->votes[i].fresh = false;
-		ask_one(core, op, i, true);
-		if (op->votes[i].state == VOTE_ASKED &&
-			(was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
-			/* The vote stands until the master says otherwise. */
-			op->votes[i].state = was;
-		}
+		attempt_ask_again(core, op, i);
 	}
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);

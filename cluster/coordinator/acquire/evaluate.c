@@ -141,9 +141,36 @@ static void rival_met(struct core *core, struct op *op) {
 	}
 }
 
+static enum vote_state home_vote(const struct op *op) {
+	const int home = op_acquire(op)->home;
+	return home >= 0 ? op->votes[home].state : VOTE_NONE;
+}
+
+/* Section 5, Together: q masters have promised permits to a request with a turn, but the home has
+ * not, or the numbers that it has reserved are not free at q masters. They soon are, because a
+ * release is on its way to all masters. It is waited for as long as for a rival. */
+static void await_numbers(struct core *core, struct op *op, uint32_t open) {
+	struct acquire_state *acquire = op_acquire(op);
+	const enum vote_state home = acquire->home_waited ? VOTE_NONE : home_vote(op);
+	if ((home == VOTE_PARKED || home == VOTE_OK) && !acquire->rival_waiting) {
+		struct instant at = instant_add(core->now, peers_pause_most(core, 0));
+		acquire->rival_waiting = true;
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_expired(at, op->until) ? op->until : at);
+	}
+	if (open == 0 && home != VOTE_PARKED) {
+		attempt_be_told(core, op);
+	}
+}
+
 void attempt_rival_waited(struct core *core, struct op *op) {
 	op_acquire(op)->rival_waiting = false;
-	if (rivalled(core, op)) {
+	if (op_votes(core, op, ALIVE) >= core->quorum) {
+		COUNT(core, home_waited);
+		op_acquire(op)->home_waited = true;
+		attempt_go_on(core, op);
+		attempt_evaluate(core, op);
+	} else if (rivalled(core, op)) {
 		back_off(core, op);
 	} else {
 		attempt_go_on(core, op);
@@ -152,10 +179,10 @@ void attempt_rival_waited(struct core *core, struct op *op) {
 
 /* Chooses the permits of a semaphore once q masters have promised. If these have no permits in
  * common, a master that has not answered yet may help; after that it is as if the key were held. */
-static bool may_commit(struct core *core, struct op *op) {
+static bool may_commit(struct core *core, struct op *op, uint32_t open) {
 	struct permits set = { { 0, 0 } };
-	if (terms_semaphore(&op->terms) && !attempt_choose_permits(core, op, &set)) {
-		COUNT(core, permits_none_common);
+	if (terms_semaphore(&op->terms) && !attempt_choose_permits(core, op, open, &set)) {
+		core->counts[COUNT_permits_none_common] += open == 0;
 		return false;
 	}
 	op->terms.set = set;
@@ -172,27 +199,40 @@ static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 	return n;
 }
 
+/* Tells whether the home refuses permits that q masters have promised, not to this coordinator
+ * alone. Without the home's word the attempt would take what the home has reserved for others. */
+static __attribute__((noinline)) bool refused_permits(const struct core *core,
+	const struct op *op) {
+	const uint32_t refusals = VOTE_BIT(VOTE_QUEUED) | VOTE_BIT(VOTE_RIVAL) |
+		VOTE_BIT(VOTE_HELD);
+	return op->state == OP_ASKING && !op_acquire(op)->try_lock &&
+		(refusals >> home_vote(op) & 1) && !attempt_alone(core, op);
+}
+
 void attempt_evaluate(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	uint32_t alive = op_votes(core, op, ALIVE), open = open_votes(core, op);
 	if (alive >= core->quorum) {
 		/* A master that is suspect may have the permits that a try-lock needs. */
 		open = acquire->try_lock ? op_votes(core, op, OPEN) : open;
-		if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
+		if (terms_semaphore(&op->terms) && refused_permits(core, op)) {
+			refused(core, op);
+		} else if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
 			COUNT(core, promise_unlapsed);
 			attempt_ask_all(core, op, op->state == OP_TURN);
-		} else if (may_commit(core, op)) {
+		} else if (may_commit(core, op, open)) {
 			commit_start(core, op);
 		} else if (open == 0 && op->state == OP_ASKING) {
 			refused(core, op);
 		} else if (open == 0 && acquire->try_lock) {
 			attempt_fail(core, op, PAWL_EHELD);
+		} else if (op->state == OP_TURN) {
+			await_numbers(core, op, open);
 		}
 		return;
 	}
 	if (op->state == OP_ASKING) {
-		enum vote_state home = acquire->home >= 0
-			? op->votes[acquire->home].state : VOTE_NONE;
+		const enum vote_state home = home_vote(op);
 		/* Before the attempt has q promises, the home's refusal is enough to end it. A
 		 * try-lock also hears the other masters about a held record. */
 		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED ||

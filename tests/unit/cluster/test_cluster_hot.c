@@ -171,11 +171,19 @@ static int setup_replicas(void **state) {
 	return 0;
 }
 
-static void permits_for_two_nodes_are_not_promised_together(void **state) {
+static void permits_of_two_nodes_are_promised_together(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(promised(s, 0, 1, 8), 1);
-	assert_int_equal(promised(s, 1, 2, 8), 0);
-	assert_int_equal(promised(s, 0, 2, 8), 1);
+	assert_int_equal(promised(s, 1, 2, 8), 1);
+	assert_int_equal(promised(s, 2, 3, 16), 0);
+}
+
+static void permits_of_a_replica_go_with_those_of_the_same_node_alone(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(promised(s, 3, 1, 8), 1);
+	assert_int_equal(promised(s, 3, 2, 8), 1);
+	assert_int_equal(promised(s, 4, 3, 8), 0);
+	assert_int_equal(promised(s, 0, 4, 8), 0);
 }
 
 static void a_key_has_so_many_promises_and_no_more(void **state) {
@@ -394,7 +402,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(
 			a_promise_of_a_replica_ends_with_a_record_of_another_node, setup_replicas,
 			named_teardown),
-		NAMED(permits_for_two_nodes_are_not_promised_together),
+		NAMED(permits_of_two_nodes_are_promised_together),
+		cmocka_unit_test_setup_teardown(
+			permits_of_a_replica_go_with_those_of_the_same_node_alone, setup_replicas,
+			named_teardown),
 		NAMED(a_key_has_so_many_promises_and_no_more),
 		NAMED(a_token_that_a_live_record_has_is_stale),
 		NAMED(a_commit_of_another_node_leaves_what_it_does_not_exclude),

@@ -82,15 +82,21 @@ static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **sta
 	assert_false(answered(s, later));
 }
 
-static void a_permit_is_waited_for_until_the_promise_in_front_becomes_another_permit(void **state) {
+/* There are permits for both. */
+static void a_permit_is_not_waited_for_behind_the_promise_of_another(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, 8),
-		first = parked_for(s, key, 8, WAIT);
+	uint64_t lucky = newcomer(s, key, 8);
+	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, WAIT);
+	r.terms.of = 8;
+	r.terms.count = 1;
+	uint64_t second = stage_ask(s, 1, r);
+	stage_settle(s);
+	token_of(s, second);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
-	token_of(s, first);
+	assert_int_equal(stage_count(s, COUNT_commit_refused_held), 0);
 }
 
 static void a_promise_that_ends_with_its_link_makes_room(void **state) {
@@ -337,7 +343,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
 		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
-		NAMED(a_permit_is_waited_for_until_the_promise_in_front_becomes_another_permit),
+		NAMED(a_permit_is_not_waited_for_behind_the_promise_of_another),
 		NAMED(a_promise_that_ends_with_its_link_makes_room),
 		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind),
 		NAMED(

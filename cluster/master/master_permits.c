@@ -1,0 +1,70 @@
+/* master_permits.c: promises of permits, and which permit numbers their coordinators are told are
+ * taken (section 5, Together, and section 10). */
+#include "master.h"
+#include "first.h"
+
+/* Tells whether no other promise of the key comes before this one in the order. */
+static bool comes_first(const struct core *core, const struct key *key, const struct promise *p) {
+	const struct place own = { p->terms.priority, p->ticket, p->peer };
+	bool first = p->ticket.clock != 0;
+	for (const struct promise *other = key_promises(key); other && first; other = other->next) {
+		const struct place place = { other->terms.priority, other->ticket, other->peer };
+		first = !queue_before(core, &place, &own);
+	}
+	return first;
+}
+
+/* Returns the lock_id of a promise to another coordinator, or of a parked request, if some of these
+ * are of another coordinator; 0: this one is alone. */
+static struct id128 not_alone(const struct core *core, const struct key *key, uint32_t peer) {
+	const struct parked *parked = queue_parked_alone(key, peer) ? NULL
+		: queue_parked_next(core, key, NULL);
+	const struct promise *p = key_promises(key);
+	while (p && p->peer == peer) {
+		p = p->next;
+	}
+	return p ? p->lock_id : parked ? parked->q.lock_id : (struct id128){ { 0 } };
+}
+
+/* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
+ * is told which numbers others have here. `again`: it asks for a promise that it has. If that is
+ * the first one in the order, only records have numbers (section 5, Together). */
+static void say_taken(struct core *core, const struct key *key, const struct promise *p, bool again,
+	struct message *answer) {
+	bool room;
+	COUNT(core, promise_permits);
+	answer->by = not_alone(core, key, p->peer);
+	answer->terms = p->terms;
+	answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+	if (p->reserves && !(again && comes_first(core, key, p))) {
+		answer->terms.set =
+			permits_or(answer->terms.set, key_reserved(key, p->lock_id));
+	}
+}
+
+void master_tell_taken(struct core *core, const struct key *key, struct promise *p) {
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
+		.status = STATUS_OK, .noted = promise_note(core, p),
+		.ballot = p->first, .age_us = first_lacked_us(core, p->lock_id) };
+	COUNT(core, promise_again);
+	say_taken(core, key, p, false, &answer);
+	out_send(core, p->peer, &answer);
+}
+
+void master_promise_again(struct core *core, struct key *key) {
+	for (struct promise *p = key_promises(key); p && core_votes(core); p = p->next) {
+		if (p->tell) {
+			master_tell_taken(core, key, p);
+		}
+	}
+}
+
+void master_promise_permits(struct core *core, const struct key *key, struct promise *p,
+	const struct message *m, bool again, struct message *answer) {
+	answer->noted = promise_note(core, p);
+	p->tell = (m->flags & FLAG_TELL) != 0;
+	p->reserves = (m->flags & FLAG_HOME) || queue_entered(core, key, p->peer, p->lock_id) ||
+		(!p->tell && id128_zero(not_alone(core, key, p->peer)));
+	promise_reserve(key, p);
+	say_taken(core, key, p, again, answer);
+}
