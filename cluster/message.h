@@ -48,7 +48,9 @@
 #define F_FLAGS (1u << 14)
 /* u8: enum status. */
 #define F_STATUS (1u << 15)
-/* 16 bytes: the lock_id whose record or promise stands in the way, or the identity of a node. */
+/* 16 bytes: the lock_id whose record or promise stands in the way, or the identity of a node. A
+ * promise of permits: the lock_id of a promise or parked request, if some of these are of another
+ * coordinator. */
 #define F_BY (1u << 16)
 /* part u32, parts u32: part < parts, or both are 0. */
 #define F_PART (1u << 17)

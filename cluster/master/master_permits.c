@@ -27,8 +27,9 @@ static struct id128 not_alone(const struct core *core, const struct key *key, ui
 }
 
 /* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
- * is told which numbers others have here. `again`: it asks for a promise that it has. If that is
- * the first one in the order, only records have numbers (section 5, Together). */
+ * is told which numbers records have here. If this master reserves numbers for it, it is told which
+ * are reserved for others, too. `again`: the attempt still has no numbers. If its promise is the
+ * first one in the order, only records have numbers (section 5, Together). */
 static void say_taken(struct core *core, const struct key *key, const struct promise *p, bool again,
 	struct message *answer) {
 	bool room;

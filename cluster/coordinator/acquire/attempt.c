@@ -285,6 +285,8 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->token = m->token;
 	v->noted = m->noted;
 	v->set = m->terms.set;
+	/* A master of an earlier version names nobody, because it promises permits to one
+	 * coordinator at a time. */
 	v->alone = terms_semaphore(&op->terms) && id128_zero(m->by);
 	v->lapsed = lapsed(core, op, m);
 	if (m->status == STATUS_PARKED) {

@@ -94,6 +94,7 @@ static void a_home_that_hangs_is_not_waited_for(void **state) {
 	uint64_t second = ask(s, 1, key, 2, 8), third = ask(s, 2, key, 3, 8);
 	stage_wait(s, s->options.request_timeout * 3 / 4);
 	assert_false(permits_meet(numbers_of(s, second), numbers_of(s, third)));
+	assert_int_equal(stage_count(s, COUNT_turn_given), 0);
 	stage_cut(s, 0, 1, false);
 	stage_cut(s, 0, 2, false);
 	stage_settle(s);
@@ -216,6 +217,54 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	no_two_met(s);
 }
 
+/* The waiter's number is taken by a record that n1 hears of late, and is free again. The waiter's
+ * node does not know yet that n1 has displaced its promise. */
+static void a_newcomer_does_not_pass_turns_without_numbers(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 8, 8), PAWL_OK);
+	(void)wait_permits(s, 1, key, stage_lock(2), 1, 8);
+	hold_n1(s, true);
+	stage_stop(s, 2, 1, MESSAGE_PROMISE_ANSWER, true);
+	stage_stop(s, 0, 1, MESSAGE_DISPLACED, true);
+	assert_int_equal(release(s, 0, key, stage_lock(1)), PAWL_OK);
+	const uint64_t token = stage_status(s, 0).clock + 1;
+	stage_inject(s, 2, 0, &(struct message){ .kind = MESSAGE_COMMIT, .round = 7,
+		.key = slice_str(key), .lock_id = stage_lock(9), .token = token,
+		.ballot = { .clock = token }, .lease_us = 1000000,
+		.terms = { .of = 8, .count = 8, .set = { { 255, 0 } } } });
+	assert_int_equal(stage_count(s, COUNT_promise_displaced), 1);
+	(void)stage_do(s, 2, stage_request(CORE_RELEASE, key, stage_lock(9)));
+	const uint64_t queued = stage_count(s, COUNT_promise_refused_queued);
+	(void)stage_do(s, 0, permits_request(key, stage_lock(3), 1, 8, 0));
+	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), queued + 1);
+	hold_n1(s, false);
+	stage_stop(s, 2, 1, MESSAGE_PROMISE_ANSWER, false);
+	stage_stop(s, 0, 1, MESSAGE_DISPLACED, false);
+	stage_settle(s);
+}
+
+/* n3 is down. Number 0 is a leftover at n2, and the home has it reserved for the one who waits
+ * first. When number 1 comes free, the home has it reserved for the other. */
+static void the_first_one_may_take_what_is_reserved_for_others(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	const uint64_t token = stage_status(s, 1).clock + 1;
+	stage_kill(s, 2);
+	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 7,
+		.key = slice_str(key), .lock_id = stage_lock(9), .token = token,
+		.ballot = { .clock = token }, .lease_us = 1000000,
+		.terms = { .of = 2, .count = 1, .set = { { 1, 0 } } } });
+	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 1, 2), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
+	uint64_t first = wait_permits(s, 0, key, stage_lock(2), 1, 2);
+	uint64_t second = wait_permits(s, 1, key, stage_lock(3), 1, 2);
+	assert_int_equal(release(s, 0, key, stage_lock(1)), PAWL_OK);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_wait(s, 150 * SPAN_MS);
+	assert_int_equal(numbers_of(s, first).w[0], 2);
+}
+
 /* n3 is asked by this node for one of 8 permits. */
 static struct message asks(const char *key, uint8_t lock, uint32_t flags) {
 	return (struct message){ .kind = MESSAGE_PROMISE, .round = (uint64_t)lock << 16,
@@ -298,6 +347,8 @@ int main(void) {
 		WITH_REPLICAS(a_home_that_has_parked_the_request_is_waited_for),
 		WITH_REPLICAS(a_home_that_has_parked_the_request_is_not_waited_for_too_long),
 		NAMED(a_newcomer_passes_turns_that_have_their_numbers),
+		NAMED(a_newcomer_does_not_pass_turns_without_numbers),
+		NAMED(the_first_one_may_take_what_is_reserved_for_others),
 		NAMED(whoever_loses_a_reserved_number_is_told_of_the_next),
 		NAMED(promises_for_which_nothing_is_left_are_displaced),
 		NAMED(numbers_that_others_had_are_noted_anew),
