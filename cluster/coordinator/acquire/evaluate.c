@@ -200,13 +200,15 @@ static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 }
 
 /* Tells whether the home refuses permits that q masters have promised, not to this coordinator
- * alone. Without the home's word the attempt would take what the home has reserved for others. */
-static __attribute__((noinline)) bool refused_permits(const struct core *core,
-	const struct op *op) {
+ * alone, or whether it is suspect. Without the home's word the attempt would take what is reserved
+ * for others, or what others take; so it enters the queue. */
+static bool refused_permits(const struct core *core, const struct op *op) {
 	const uint32_t refusals = VOTE_BIT(VOTE_QUEUED) | VOTE_BIT(VOTE_RIVAL) |
 		VOTE_BIT(VOTE_HELD);
-	return op->state == OP_ASKING && !op_acquire(op)->try_lock &&
-		(refusals >> home_vote(op) & 1) && !attempt_alone(core, op);
+	const enum vote_state home = home_vote(op);
+	return op->state == OP_ASKING && !op_acquire(op)->try_lock && !attempt_alone(core, op) &&
+		((refusals >> home & 1) || (home == VOTE_ASKED &&
+			peer_suspect(core, (uint32_t)op_acquire(op)->home)));
 }
 
 void attempt_evaluate(struct core *core, struct op *op) {
