@@ -241,9 +241,9 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 /* Gives the turn to this coordinator's entry. False: there is none, or it has the turn already. */
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
 
-/* Tells whether the node has an entry for this lock_id in the key's queue. Then this master is the
- * home of its request. */
-bool queue_entered(const struct core *core, const struct key *key, uint32_t peer,
+/* Returns this coordinator's entry for the lock_id in the key's queue; NULL: there is none. Where
+ * there is one, this master is the home of the request. */
+struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id);
 
 /* Gives the turn to the first entry of the key's queue, if it may have it now. */

@@ -64,7 +64,7 @@ void master_promise_permits(struct core *core, const struct key *key, struct pro
 	const struct message *m, bool again, struct message *answer) {
 	answer->noted = promise_note(core, p);
 	p->tell = (m->flags & FLAG_TELL) != 0;
-	p->reserves = (m->flags & FLAG_HOME) || queue_entered(core, key, p->peer, p->lock_id) ||
+	p->reserves = (m->flags & FLAG_HOME) || queue_find(core, key, p->peer, p->lock_id) ||
 		(!p->tell && id128_zero(not_alone(core, key, p->peer)));
 	promise_reserve(key, p);
 	say_taken(core, key, p, again, answer);

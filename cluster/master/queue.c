@@ -207,16 +207,11 @@ void queue_give_turn(struct core *core, struct key *key) {
 
 /* ---- entering and leaving ---- */
 
-static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer,
+struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id) {
 	return key_more(key)
 		? waiter_of(queued_find(core, &core->master.queues.waiters, key, peer, lock_id))
 		: NULL;
-}
-
-bool queue_entered(const struct core *core, const struct key *key, uint32_t peer,
-	struct id128 lock_id) {
-	return find_waiter(core, key, peer, lock_id) != NULL;
 }
 
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
@@ -233,7 +228,7 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 }
 
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
-	struct waiter *w = find_waiter(core, key, peer, lock_id);
+	struct waiter *w = queue_find(core, key, peer, lock_id);
 	if (w == NULL || w->turn || waiter_lost(core, w)) {
 		return false;
 	}
@@ -299,7 +294,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
-	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
+	struct waiter *old = key ? queue_find(core, key, from, m->lock_id) : NULL;
 	if (old) {
 		waiter_free(core, old);
 	}
@@ -366,7 +361,7 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 }
 
 void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m) {
-	struct waiter *w = find_waiter(core, key, from, m->lock_id);
+	struct waiter *w = queue_find(core, key, from, m->lock_id);
 	if (w && w->q.ticket.seq == m->ticket.seq) {
 		queue_note_returned(core, w);
 		waiter_free(core, w);
