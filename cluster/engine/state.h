@@ -118,7 +118,11 @@ static inline struct terms record_plain_terms(const struct record *r) {
 
 /* Returns the permit numbers of a semaphore's record; of any other record, none. */
 static inline struct permits record_set(const struct record *r) {
-	return record_plain_terms(r).set;
+	struct permits set = { { 0, 0 } };
+	if (record_terms_size(r)) {
+		memcpy(&set, r->bytes + offsetof(struct terms, set), sizeof set);
+	}
+	return set;
 }
 
 /* Returns the lock delay of a record, in nanoseconds. */

@@ -32,24 +32,27 @@ static struct record *first_end(const struct key *key, struct id128 lock_id) {
 }
 
 bool record_excludes(const struct record *r, const struct terms *terms) {
-	const struct terms own = record_terms(r);
+	/* Of the record's terms, these alone decide. */
+	const struct terms own = { .of = r->of, .set = record_set(r) };
 	return terms_exclude(&own, terms);
 }
 
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	/* A request names no numbers yet, only how many it wants. */
+	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) {
+		bool room;
+		const struct permits taken = key_taken(key, lock_id, terms->of, &room);
+		if (room) {
+			return terms->of - permits_count(taken) < terms->count
+				? first_end(key, lock_id) : NULL;
+		}
+	}
 	const struct record_index *x = key_index(key);
 	for (struct record *r = x && !index_excludes(x, lock_id, terms) ? NULL : key->held; r;
 		r = r->next) {
 		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
-	}
-	/* A request names no numbers yet, only how many it wants. */
-	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) {
-		bool room;
-		struct permits taken = key_taken(key, lock_id, terms->of, &room);
-		return terms->of - permits_count(taken) < terms->count
-			? first_end(key, lock_id) : NULL;
 	}
 	return NULL;
 }
