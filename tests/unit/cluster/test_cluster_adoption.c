@@ -377,6 +377,11 @@ static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
 		assert_true(stage_until_voting(s, i, SPAN_S));
 	}
 	assert_int_equal(count_of(s, 5, COUNT_handover_rejoined), 1);
+	/* What it has merged is finished piece by piece. */
+	for (int64_t end = s->now + SPAN_S; s->now < end && !count_of(s, 5, COUNT_merge_swept);) {
+		stage_wait(s, SPAN_MS);
+	}
+	assert_int_equal(count_of(s, 5, COUNT_merge_swept), 1);
 	assert_true(knows(s, 5, "k", stage_lock(1)));
 	assert_int_equal(stage_count(s, COUNT_merge_dropped), 0);
 }
