@@ -34,7 +34,6 @@ static void say_taken(struct core *core, const struct key *key, const struct pro
 	struct message *answer) {
 	bool room;
 	COUNT(core, promise_permits);
-	answer->by = not_alone(core, key, p->peer);
 	answer->terms = p->terms;
 	answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
 	if (p->reserves && !(again && comes_first(core, key, p))) {
@@ -46,7 +45,8 @@ static void say_taken(struct core *core, const struct key *key, const struct pro
 void master_tell_taken(struct core *core, const struct key *key, struct promise *p) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
 		.status = STATUS_OK, .noted = promise_note(core, p),
-		.ballot = p->first, .age_us = first_lacked_us(core, p->lock_id) };
+		.by = not_alone(core, key, p->peer), .ballot = p->first,
+		.age_us = first_lacked_us(core, p->lock_id) };
 	COUNT(core, promise_again);
 	say_taken(core, key, p, false, &answer);
 	out_send(core, p->peer, &answer);
@@ -63,9 +63,10 @@ void master_promise_again(struct core *core, struct key *key) {
 void master_promise_permits(struct core *core, const struct key *key, struct promise *p,
 	const struct message *m, bool again, struct message *answer) {
 	answer->noted = promise_note(core, p);
+	answer->by = not_alone(core, key, p->peer);
 	p->tell = (m->flags & FLAG_TELL) != 0;
 	p->reserves = (m->flags & FLAG_HOME) || queue_find(core, key, p->peer, p->lock_id) ||
-		(!p->tell && id128_zero(not_alone(core, key, p->peer)));
+		(!p->tell && id128_zero(answer->by));
 	promise_reserve(key, p);
 	say_taken(core, key, p, again, answer);
 }

@@ -433,8 +433,8 @@ void key_drop_promise(struct core *core, struct key *key, struct promise *p);
 struct permits key_reserved(const struct key *key, struct id128 lock_id);
 /* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
-/* Reserves the lowest permit numbers that are left for the promise, if this master was asked as the
- * home; otherwise none. */
+/* Reserves the lowest permit numbers that are left for the promise, if this master reserves any for
+ * it (promise.reserves); otherwise none. */
 void promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */

@@ -123,6 +123,13 @@ static span_ns rival_wait(const struct core *core, const struct op *op) {
 	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
 }
 
+/* The attempt goes on after this time (attempt_rival_waited), or when its own time is over. */
+static void wait_rival(struct core *core, struct op *op, span_ns time) {
+	const struct instant at = instant_add(core->now, time);
+	op_acquire(op)->rival_waiting = true;
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
 /* If q masters have parked the request or promised, a rival's promise elsewhere does not matter:
  * the end of the record that the request is parked behind decides, and an attempt that paused would
  * sleep through it. But an attempt that has promises as well must not wait for that end for long.
@@ -134,10 +141,7 @@ static void rival_met(struct core *core, struct op *op) {
 		core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !acquire->rival_waiting) {
-		struct instant at = instant_add(core->now, rival_wait(core, op));
-		acquire->rival_waiting = true;
-		timer_at(core, &op->timer, TIMER_OP,
-			instant_expired(at, op->until) ? op->until : at);
+		wait_rival(core, op, rival_wait(core, op));
 	}
 }
 
@@ -153,10 +157,7 @@ static void await_numbers(struct core *core, struct op *op, uint32_t open) {
 	struct acquire_state *acquire = op_acquire(op);
 	const enum vote_state home = acquire->home_waited ? VOTE_NONE : home_vote(op);
 	if ((home == VOTE_PARKED || home == VOTE_OK) && !acquire->rival_waiting) {
-		struct instant at = instant_add(core->now, peers_pause_most(core, 0));
-		acquire->rival_waiting = true;
-		timer_at(core, &op->timer, TIMER_OP,
-			instant_expired(at, op->until) ? op->until : at);
+		wait_rival(core, op, peers_pause_most(core, 0));
 	}
 	if (open == 0 && home != VOTE_PARKED) {
 		attempt_be_told(core, op);
