@@ -257,6 +257,8 @@ class Hidden(Deadlocks):
                                     owner="o%d" % i)
             wait_until(self, lambda: self.cluster.metrics("abc"[i])["pawl_waiters"] > 0
                        or self.cluster.metrics("abc"[i])["pawl_deadlocks_total"] > 0)
+            # Nodes compare ages in milliseconds.
+            time.sleep(0.005)
         self.cluster.nodes["a"].wait_log(" deadlock ")
         return clients[0], asked
 

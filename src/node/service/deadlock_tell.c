@@ -19,17 +19,19 @@ struct tell {
 	uint32_t cost;
 };
 
-static uint64_t wall_ms(void) {
+static int64_t wall_ns(void) {
 	struct timespec t;
 	CHECK(clock_gettime(CLOCK_REALTIME, &t) == 0);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return t.tv_sec * SPAN_S + t.tv_nsec;
 }
 
 /* Returns when the request arrived, which is the same each time. */
 static uint64_t tell_since(const struct tell *t, struct requests_wait *wait) {
 	if (wait->since_ms == 0) {
 		int64_t waited = driver_now(t->s->driver).boot - wait->request->count.begun;
-		wait->since_ms = wall_ms() - (uint64_t)(waited > 0 ? waited / SPAN_MS : 0);
+		/* It is rounded once, so that of two requests of one host the later one is told as
+		 * the younger one when they are a millisecond apart. */
+		wait->since_ms = (uint64_t)((wall_ns() - (waited > 0 ? waited : 0)) / SPAN_MS);
 	}
 	return wait->since_ms;
 }

@@ -99,9 +99,13 @@ static void few_connections_are_read_at_once_while_turns_are_short(void **state)
 	}
 	net_fixture_settle(&h.f);
 	assert_int_equal(received(&h) - before, 2 * SHORT_READ);
-	served_in_a_turn(&h);
-	/* The others are fresh, so they are read before anything else is served. */
-	assert_int_equal(received(&h) - before, 4 * SHORT_READ);
+	/* The others are fresh, so they are read before anything else is served, also if a busy
+	 * processor makes that two turns. */
+	unsigned served = 0;
+	while (received(&h) - before < 4 * SHORT_READ) {
+		assert_int_equal(served, 0);
+		served = served_in_a_turn(&h);
+	}
 	close_all(&h, fds, 6);
 }
 
