@@ -15,9 +15,21 @@ struct id128 {
 	uint8_t b[16];
 };
 
+/* Returns 8 of the bytes as a number that is greater if they come later in the order of memcmp. */
+static inline uint64_t id128_half(const uint8_t *half) {
+	uint64_t w;
+	memcpy(&w, half, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	w = __builtin_bswap64(w);
+#endif
+	return w;
+}
+
 /* Compares as memcmp does. */
 static inline int id128_compare(struct id128 a, struct id128 b) {
-	return memcmp(a.b, b.b, sizeof a.b);
+	const uint64_t x = id128_half(a.b), y = id128_half(b.b),
+		x_low = id128_half(a.b + sizeof x), y_low = id128_half(b.b + sizeof y);
+	return x != y ? (x > y) - (x < y) : (x_low > y_low) - (x_low < y_low);
 }
 
 static inline bool id128_equal(struct id128 a, struct id128 b) {
@@ -142,6 +154,23 @@ static inline bool permits_none(struct permits p) {
 
 static inline bool permits_has(struct permits p, uint32_t n) {
 	return p.w[n / 64] >> (n % 64) & 1;
+}
+
+/* Returns the lowest number of a set that has some. */
+static inline uint32_t permits_first(struct permits p) {
+	return (uint32_t)(p.w[0] ? __builtin_ctzll(p.w[0]) : 64 + __builtin_ctzll(p.w[1]));
+}
+
+static inline struct permits permits_one(uint32_t n) {
+	return (struct permits){ { n < 64 ? (uint64_t)1 << n : 0,
+		n < 64 ? 0 : (uint64_t)1 << (n - 64) } };
+}
+
+/* Takes the lowest number out of a set that has some, and returns it. */
+static inline uint32_t permits_take_first(struct permits *p) {
+	const uint32_t n = permits_first(*p);
+	*p = permits_but(*p, permits_one(n));
+	return n;
 }
 
 /* Returns all permit numbers of a semaphore of `of` permits: 0 .. of - 1. */

@@ -78,11 +78,9 @@ static uint64_t told_permit(uint64_t key, uint32_t number) {
 
 static __attribute__((noinline)) void told_permits(struct core *core, uint64_t key,
 	const struct record *r) {
-	const struct permits set = record_set(r);
-	for (uint32_t n = 0; n < r->of; n++) {
-		if (permits_has(set, n)) {
-			told_raise(core, told_permit(key, n), r);
-		}
+	struct permits set = record_set(r);
+	while (!permits_none(set)) {
+		told_raise(core, told_permit(key, permits_take_first(&set)), r);
 	}
 }
 
@@ -101,10 +99,11 @@ static bool told_rival(const struct told *told, const struct record *r) {
 
 static __attribute__((noinline)) bool permits_late(const struct core *core, uint64_t key,
 	const struct record *r) {
-	const struct permits set = record_set(r);
+	struct permits set = record_set(r);
 	bool newer = false;
-	for (uint32_t n = 0; !newer && n < r->of; n++) {
-		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
+	while (!newer && !permits_none(set)) {
+		const uint64_t permit = told_permit(key, permits_take_first(&set));
+		newer = r->token < told_of(core, permit).any;
 	}
 	return newer;
 }

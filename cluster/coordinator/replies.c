@@ -27,7 +27,7 @@ struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
 }
 
 static bool before(const struct master_reply *a, const struct master_reply *b) {
-	int c = memcmp(a->record->lock_id.b, b->record->lock_id.b, sizeof a->record->lock_id.b);
+	int c = id128_compare(a->record->lock_id, b->record->lock_id);
 	return c != 0 ? c < 0 : a->from < b->from;
 }
 

@@ -58,6 +58,7 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->peer = peer;
 	p->attempt = m->attempt;
 	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
+	key_ends_by(core, key, p->end);
 	p->terms = m->terms;
 	p->turn = (m->flags & FLAG_TURN) != 0;
 	p->ticket = m->ticket;
@@ -91,7 +92,6 @@ static void promise_refused(struct core *core, struct key *key, uint32_t from,
 		COUNT(core, promise_replaced);
 		first_lost(core, lock_id, p->first);
 		key_drop_promise(core, key, p);
-		timer_stop(core, &key->timer);
 	}
 }
 
@@ -149,10 +149,12 @@ static bool stays(const struct core *core, struct key *key, struct promise *p,
 	if (p->peer >= core->masters && p->peer != maker) {
 		return false;
 	}
-	if (p->reserves && record_excludes(r, &p->terms)) {
-		promise_reserve(key, p);
+	bool excluded = record_excludes(r, &p->terms);
+	if (excluded && p->reserves) {
+		(void)promise_reserve(key, p);
+		excluded = record_excludes(r, &p->terms);
 	}
-	return !record_excludes(r, &p->terms);
+	return !excluded;
 }
 
 /* A held record displaces promises of other lock_ids, and their coordinators are told. The others
@@ -258,6 +260,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			return false;
 		}
 		name_made(core, m->name);
+		r->end = instant_add(core->now, span_from_us(m->lease_us));
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {

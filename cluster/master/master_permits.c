@@ -30,12 +30,11 @@ static struct id128 not_alone(const struct core *core, const struct key *key, ui
  * is told which numbers records have here. If this master reserves numbers for it, it is told which
  * are reserved for others, too. `again`: the attempt still has no numbers. If its promise is the
  * first one in the order, only records have numbers (section 5, Together). */
-static void say_taken(struct core *core, const struct key *key, const struct promise *p, bool again,
-	struct message *answer) {
-	bool room;
+static void say_taken(struct core *core, const struct key *key, const struct promise *p,
+	struct permits taken, bool again, struct message *answer) {
 	COUNT(core, promise_permits);
 	answer->terms = p->terms;
-	answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+	answer->terms.set = taken;
 	if (p->reserves && !(again && comes_first(core, key, p))) {
 		answer->terms.set =
 			permits_or(answer->terms.set, key_reserved(key, p->lock_id));
@@ -47,8 +46,9 @@ void master_tell_taken(struct core *core, const struct key *key, struct promise 
 		.status = STATUS_OK, .noted = promise_note(core, p),
 		.by = not_alone(core, key, p->peer), .ballot = p->first,
 		.age_us = first_lacked_us(core, p->lock_id) };
+	bool room;
 	COUNT(core, promise_again);
-	say_taken(core, key, p, false, &answer);
+	say_taken(core, key, p, key_taken(key, p->lock_id, p->terms.of, &room), false, &answer);
 	out_send(core, p->peer, &answer);
 }
 
@@ -67,6 +67,5 @@ void master_promise_permits(struct core *core, const struct key *key, struct pro
 	p->tell = (m->flags & FLAG_TELL) != 0;
 	p->reserves = (m->flags & FLAG_HOME) || queue_find(core, key, p->peer, p->lock_id) ||
 		(!p->tell && id128_zero(answer->by));
-	promise_reserve(key, p);
-	say_taken(core, key, p, again, answer);
+	say_taken(core, key, p, promise_reserve(key, p), again, answer);
 }

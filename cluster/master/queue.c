@@ -344,7 +344,6 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 				first_lost(core, p->lock_id, p->first);
 			}
 			key_drop_promise(core, key, p);
-			timer_stop(core, &key->timer);
 			gone = true;
 		} else {
 			COUNT(core, withdraw_replaced);
@@ -438,7 +437,6 @@ static void drop_claims(struct core *core, struct peer *p) {
 		struct key *key = promise->key;
 		first_lost(core, promise->lock_id, promise->first);
 		key_drop_promise(core, key, promise);
-		timer_stop(core, &key->timer);
 		queue_parked_again(core, key);
 		table_settle(core, key);
 	}

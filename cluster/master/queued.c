@@ -15,8 +15,7 @@ static int compare(const struct core *core, const struct place *a, const struct 
 		return a->ticket.clock - 1 < b->ticket.clock - 1 ? -1 : 1;
 	}
 	if (a->peer != b->peer) {
-		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b,
-			sizeof core->peers[a->peer].node.id.b);
+		return id128_compare(core->peers[a->peer].node.id, core->peers[b->peer].node.id);
 	}
 	return a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
 }
@@ -37,9 +36,7 @@ static const struct queued *of_node(const struct tree_node *n) {
 static bool before(const void *core, const struct tree_node *a, const struct tree_node *b) {
 	const struct place first = queued_place(of_node(a)), second = queued_place(of_node(b));
 	const int c = compare(core, &first, &second);
-	return c != 0
-		? c < 0 : memcmp(of_node(a)->lock_id.b, of_node(b)->lock_id.b,
-				sizeof of_node(a)->lock_id.b) < 0;
+	return c != 0 ? c < 0 : id128_compare(of_node(a)->lock_id, of_node(b)->lock_id) < 0;
 }
 
 static uint64_t hash(const struct core *core, const struct key *key, struct id128 lock_id) {

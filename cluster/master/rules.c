@@ -35,12 +35,12 @@ static enum status rule_duration(const struct core *core, uint64_t lease_us) {
 
 /* R1, as far as held records go: no record of another lock_id may exclude these terms
  * (section 10). */
-static enum status rule_held(const struct key *key, struct id128 lock_id,
+static enum status rule_held(const struct core *core, const struct key *key, struct id128 lock_id,
 	const struct terms *terms) {
 	if (key == NULL || key->held == NULL) {
 		return STATUS_OK;
 	}
-	if (key_contested(key) && !key_numbered(key, terms->of)) {
+	if (table_contested(core, key) && !key_numbered(key, terms->of)) {
 		/* A contested key is closed (section 4). Where all records have permits of one
 		 * semaphore, only the permit numbers that two of them have are closed. */
 		return STATUS_CONTESTED;
@@ -136,7 +136,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 		/* Section 10: a lock_id keeps its mode. */
 		return STATUS_TERMS;
 	}
-	s = rule_held(key, m->lock_id, &m->terms);
+	s = rule_held(core, key, m->lock_id, &m->terms);
 	if (s != STATUS_OK) {
 		return s;
 	}
@@ -205,7 +205,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		s = rule_released(core, m->lock_id, later_binding(own, m->terms.binding));
 	}
 	if (s == STATUS_OK) {
-		s = rule_held(key, m->lock_id, &m->terms);
+		s = rule_held(core, key, m->lock_id, &m->terms);
 	}
 	if (s != STATUS_OK) {
 		return s;
@@ -293,7 +293,7 @@ enum status rule_learn(const struct core *core, const struct key *key, const str
 		return s;
 	}
 	if (own == NULL) {
-		s = rule_held(key, m->lock_id, &m->terms);
+		s = rule_held(core, key, m->lock_id, &m->terms);
 		s = s == STATUS_OK ? rule_room(core, key) : s;
 		return s == STATUS_OK ? STATUS_NEED : s;
 	}
@@ -304,7 +304,7 @@ enum status rule_learn(const struct core *core, const struct key *key, const str
 	}
 	/* Only the permits that the record has not had here so far have to pass R1. */
 	more.set = permits_but(more.set, had.set);
-	return permits_none(more.set) ? STATUS_OK : rule_held(key, m->lock_id, &more);
+	return permits_none(more.set) ? STATUS_OK : rule_held(core, key, m->lock_id, &more);
 }
 
 /* Tells whether the master "had" the record: it is live with a token above what it noted, so that

@@ -10,7 +10,7 @@
 #include "sync.h"
 
 static int compare_lock(const struct sync_seen *a, const struct sync_seen *b) {
-	int c = memcmp(a->lock_id.b, b->lock_id.b, sizeof a->lock_id.b);
+	int c = id128_compare(a->lock_id, b->lock_id);
 	if (c == 0) {
 		c = (a->key.size > b->key.size) - (a->key.size < b->key.size);
 	}

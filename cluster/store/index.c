@@ -56,21 +56,19 @@ static void move_by_end(struct record_index *x, struct record_place *p) {
 /* ---- sums ---- */
 
 static void put_number(struct permits *set, uint32_t n, bool in) {
-	const uint64_t bit = (uint64_t)1 << (n % 64);
-	set->w[n / 64] = in ? set->w[n / 64] | bit : set->w[n / 64] & ~bit;
+	*set = in ? permits_or(*set, permits_one(n)) : permits_but(*set, permits_one(n));
 }
 
 void index_count(struct record_index *x, const struct record *r, bool more) {
 	const uint32_t one = more ? 1 : UINT32_MAX;
-	const struct permits set = record_set(r);
+	struct permits set = record_set(r);
 	x->count += one;
 	*(r->of == MODE_SHARED ? &x->shared : &x->of[r->of]) += one;
-	for (uint32_t n = 0; terms_of_numbers(r->of) && n < PERMITS_MAX; n++) {
-		if (permits_has(set, n)) {
-			x->having[n] += one;
-			put_number(&x->had, n, x->having[n] > 0);
-			put_number(&x->doubled, n, x->having[n] > 1);
-		}
+	while (!permits_none(set)) {
+		const uint32_t n = permits_take_first(&set);
+		x->having[n] += one;
+		put_number(&x->had, n, x->having[n] > 0);
+		put_number(&x->doubled, n, x->having[n] > 1);
 	}
 }
 

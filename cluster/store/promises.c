@@ -38,7 +38,6 @@ struct promise *key_make_promise(struct core *core, struct key *key, struct id12
 	p->next = key_promises(key);
 	put_first(key, p);
 	core->store.promise_count++;
-	timer_stop(core, &key->timer);
 	return p;
 }
 
@@ -84,10 +83,9 @@ struct permits key_reserved(const struct key *key, struct id128 lock_id) {
 	return reserved;
 }
 
-/* Returns the numbers of a semaphore of `of` that no record of another lock_id has. */
-static struct permits not_taken(const struct key *key, struct id128 lock_id, uint32_t of) {
-	bool room;
-	const struct permits taken = key_taken(key, lock_id, of, &room);
+/* Returns the numbers of a semaphore of `of` that are free if records have these. `room` is what
+ * key_taken says. */
+static struct permits free_of(uint32_t of, struct permits taken, bool room) {
 	return room ? permits_but(permits_all(of), taken) : (struct permits){ { 0, 0 } };
 }
 
@@ -96,13 +94,18 @@ bool key_permits_left(const struct key *key, struct id128 lock_id, const struct 
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		wanted += id128_equal(p->lock_id, lock_id) ? 0 : p->terms.count;
 	}
-	return permits_count(not_taken(key, lock_id, terms->of)) >= wanted;
+	bool room;
+	const struct permits taken = key_taken(key, lock_id, terms->of, &room);
+	return permits_count(free_of(terms->of, taken, room)) >= wanted;
 }
 
-void promise_reserve(const struct key *key, struct promise *p) {
+struct permits promise_reserve(const struct key *key, struct promise *p) {
+	bool room;
+	const struct permits taken = key_taken(key, p->lock_id, p->terms.of, &room);
 	p->terms.set = (struct permits){ { 0, 0 } };
 	if (p->reserves) {
-		(void)permits_lowest(permits_but(not_taken(key, p->lock_id, p->terms.of),
+		(void)permits_lowest(permits_but(free_of(p->terms.of, taken, room),
 			key_reserved(key, p->lock_id)), p->terms.count, &p->terms.set);
 	}
+	return taken;
 }

@@ -367,6 +367,8 @@ void table_staging_drop(struct core *core);
 void table_swap(struct core *core);
 /* Empties the next piece of the staging table. */
 void table_empty_go_on(struct core *core);
+/* Returns the first end of all records and promises of a key that has some. */
+struct instant key_first_end(const struct key *key);
 /* Sets the key's timer, if something ends and the timer is not set. */
 void table_wake(struct core *core, struct key *key);
 /* Sets the key's timer, or frees the key if nothing is left of it: false. */
@@ -391,13 +393,17 @@ struct record *key_write(struct core *core, struct key *key, struct record *r,
 struct record *key_bind(struct core *core, struct key *key, struct record *r, uint32_t binding);
 /* Returns how many records the key has, or `most` if there are more. */
 uint32_t key_count(const struct key *key, uint32_t most);
-/* Adds a record to the key, which owns it from then on. The caller settles the key. */
+/* Adds a record, which has its end, to the key, which owns it from then on. The caller settles the
+ * key. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
 /* Drops a record and frees it. The caller settles the key. */
 void key_drop_record(struct core *core, struct key *key, struct record *r);
 /* The record ends when `left` nanoseconds have passed, at the latest. The caller settles the
  * key. */
 void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left);
+/* Something of the key ends at `end`, or later: sees to it that the key's timer does not fire after
+ * that. The caller settles the key. */
+void key_ends_by(struct core *core, struct key *key, struct instant end);
 /* The record may end earlier than before. The caller settles the key. */
 void key_ends_earlier(struct core *core, struct key *key, const struct record *r);
 /* The records of the key have changed. `before` says whether it was contested before that. */
@@ -420,7 +426,8 @@ static inline struct promise *key_promise(const struct key *key, struct id128 lo
 /* Returns a promise of the key to another lock_id, or NULL. */
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 /* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
- * caller fills in the rest, links it to its coordinator and settles the key. NULL: no memory. */
+ * caller fills in the rest, says when it ends (key_ends_by), links it to its coordinator and settles
+ * the key. NULL: no memory. */
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
 /* Returns what this master has noted for a commit of the lock_id that names these permits. */
 uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set);
@@ -434,8 +441,8 @@ struct permits key_reserved(const struct key *key, struct id128 lock_id);
 /* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
 /* Reserves the lowest permit numbers that are left for the promise, if this master reserves any for
- * it (promise.reserves); otherwise none. */
-void promise_reserve(const struct key *key, struct promise *p);
+ * it (promise.reserves); otherwise none. Returns the numbers that records of other lock_ids have. */
+struct permits promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */
 
@@ -450,6 +457,10 @@ uint64_t key_highest_token(const struct key *key, const struct record *but);
 bool key_has_token(const struct key *key, uint64_t token);
 /* Tells whether two records of the key exclude each other. */
 bool key_contested(const struct key *key);
+/* Tells the same of a key in a table, which counts such keys: mostly there is none. */
+static inline bool table_contested(const struct core *core, const struct key *key) {
+	return core->store.tables[key_table_index(key)].contested_count > 0 && key_contested(key);
+}
 /* Returns the permits that records of other lock_ids have. *room is false if one of them excludes
  * every permit of a semaphore of `of`. `key` may be NULL. */
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room);

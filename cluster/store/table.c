@@ -120,8 +120,7 @@ static __attribute__((noinline)) void free_more(struct core *core, struct key *k
 	}
 }
 
-/* Returns the first end of all records and promises of a key that has some. */
-static __attribute__((noinline)) struct instant first_end(const struct key *key) {
+__attribute__((noinline)) struct instant key_first_end(const struct key *key) {
 	const struct promise *promises = key_promises(key);
 	struct instant first = promises ? promises->end : key->held->end;
 	for (const struct promise *p = promises; p; p = p->next) {
@@ -143,14 +142,13 @@ void table_wake(struct core *core, struct key *key) {
 	const struct promise *p = key_promises(key);
 	const struct record *r = key->held;
 	if ((r == NULL && p == NULL) || wheel_armed(&key->timer.wheel)) {
-		/* Nothing ends here; or the timer fires at or before the first end, because ends
-		 * only become later. */
+		/* Nothing ends here; or the timer fires at or before the first end (key_ends_by). */
 		return;
 	}
 	/* Most keys have one promise, or one record. */
 	const struct instant first = r == NULL && p->next == NULL ? p->end
 		: p == NULL && r->next == NULL && !terms_of_numbers(r->of) ? r->end
-		: first_end(key);
+		: key_first_end(key);
 	timer_at(core, &key->timer, TIMER_KEY, first);
 }
 
@@ -172,19 +170,11 @@ bool table_settle(struct core *core, struct key *key) {
 	return false;
 }
 
-/* Tells whether nothing of a key without an index has ended. */
-static inline bool none_ended(const struct core *core, const struct key *key) {
-	for (const struct promise *p = key_promises(key); p; p = p->next) {
-		if (instant_expired(core->now, p->end)) {
-			return false;
-		}
+void key_ends_by(struct core *core, struct key *key, struct instant end) {
+	/* A timer that is not armed is set when the key is settled. */
+	if (wheel_armed(&key->timer.wheel)) {
+		timer_by(core, &key->timer, TIMER_KEY, end);
 	}
-	for (const struct record *r = key->held; r; r = r->next) {
-		if (instant_expired(core->now, r->end) || terms_of_numbers(r->of)) {
-			return false;
-		}
-	}
-	return true;
 }
 
 /* It is rare, and its caller is to cost little. */
@@ -224,15 +214,15 @@ static bool drop_ended(struct core *core, struct key *key) {
 	}
 	bool left = key->held || key_promises(key) || awaited(key);
 	if (ended || !left) {
-		timer_stop(core, &key->timer);
 		table_settle(core, key);
 	}
 	return left;
 }
 
 bool table_expire(struct core *core, struct key *key) {
-	/* Each message looks a key up, and mostly nothing of it has ended. */
-	return (key->held || key_promises(key)) && key_more(key) == NULL && none_ended(core, key)
+	/* Each message looks a key up, and mostly nothing of it has ended: the timer fires at or
+	 * before the first end. */
+	return (key->held || key_promises(key)) && timer_is_ahead(core, &key->timer)
 		? true : drop_ended(core, key);
 }
 
@@ -418,7 +408,7 @@ void key_note_contested(struct core *core, const struct key *key, bool before) {
 
 void key_add_record(struct core *core, struct key *key, struct record *r) {
 	CHECK(key_record(key, r->lock_id) == NULL);
-	bool several = key->held != NULL, contested = several && key_contested(key);
+	bool several = key->held != NULL, contested = several && table_contested(core, key);
 	r->next = key->held;
 	key->held = r;
 	table_count(core, key, r->of, 1);
@@ -429,12 +419,11 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 		key_note_contested(core, key, contested);
 		core->counts[COUNT_key_several] += !key_contested(key);
 	}
-	/* The caller settles the key, which finds the first end. */
-	timer_stop(core, &key->timer);
+	key_ends_by(core, key, r->end);
 }
 
 void key_drop_record(struct core *core, struct key *key, struct record *r) {
-	bool contested = key_contested(key);
+	bool contested = table_contested(core, key);
 	*link_of(key, r) = r->next;
 	if (key_index(key)) {
 		index_drop(core, key, r);
@@ -447,8 +436,6 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	digest_leave(core, key, r);
 	table_count(core, key, r->of, (uint64_t)-1);
 	record_free(core, r);
-	/* What comes next may end earlier. */
-	timer_stop(core, &key->timer);
 	if (contested) {
 		key_note_contested(core, key, true);
 	}

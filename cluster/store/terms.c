@@ -152,11 +152,8 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 
 uint32_t permits_lowest(struct permits from, uint32_t wanted, struct permits *set) {
 	uint32_t taken = 0;
-	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
-		if (permits_has(from, n)) {
-			set->w[n / 64] |= (uint64_t)1 << (n % 64);
-			taken++;
-		}
+	for (; taken < wanted && !permits_none(from); taken++) {
+		*set = permits_or(*set, permits_one(permits_take_first(&from)));
 	}
 	return taken;
 }

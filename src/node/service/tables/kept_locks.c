@@ -17,7 +17,7 @@ static bool kept_locks_before(const void *ctx, const struct tree_node *a,
 	const struct kept_lock *y = CONTAINER_OF(b, const struct kept_lock, due_node);
 	(void)ctx;
 	return x->due.boot != y->due.boot ? x->due.boot < y->due.boot
-		: memcmp(x->lock_id.b, y->lock_id.b, sizeof x->lock_id.b) < 0;
+		: id128_compare(x->lock_id, y->lock_id) < 0;
 }
 
 static void kept_locks_free(struct kept_locks *k, struct kept_lock *take_kept) {
