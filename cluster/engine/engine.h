@@ -175,10 +175,6 @@ void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct i
  * it is, which costs less; whoever is woken then finds that it is too early, and sets it again. */
 void timer_by(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
 void timer_stop(struct core *core, struct timer *t);
-/* Tells whether the timer is set, and fires after now. Shortly before it fires this may be false. */
-static inline bool timer_is_ahead(const struct core *core, const struct timer *t) {
-	return wheel_fires_after(&t->wheel, core->now.boot);
-}
 
 /* ---- turns of the loop ---- */
 

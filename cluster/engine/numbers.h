@@ -22,6 +22,11 @@ static inline struct lapsing record_lapsing(const struct record *r) {
 	return l;
 }
 
+/* Tells whether some numbers of the record end by themselves. */
+static inline bool record_has_lapsing(const struct record *r) {
+	return terms_of_numbers(r->of) && !permits_none(record_lapsing(r).set);
+}
+
 /* Permit numbers of a record that were here before it gained others; and the clock that was noted
  * for these numbers then (section 10). It follows struct lapsing. */
 struct older {

@@ -149,11 +149,13 @@ static void check_promise(const struct core *core, const struct key *key, const 
 	}
 }
 
-/* A key's timer fires at its first end or before, so that nobody needs to look for what has ended
- * until then. */
+/* A key's timer fires at its first end or before, but for what the two clocks of an end have moved
+ * apart since it was set. */
 static void check_timer(const struct core *core, const struct key *key) {
-	const span_ns left = instant_left_long(core->now, key_first_end(key));
-	CHECK(wheel_fires_by(&key->timer.wheel, core->now.boot + left));
+	const span_ns longest = core->config.max_lease + core->config.promise_timeout,
+		apart = span_grow(longest, 2 * core->config.drift_ppm) - longest,
+		left = instant_left_long(core->now, key_first_end(key));
+	CHECK(wheel_fires_by(&key->timer.wheel, core->now.boot + left + apart));
 }
 
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {

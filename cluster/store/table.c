@@ -177,6 +177,21 @@ void key_ends_by(struct core *core, struct key *key, struct instant end) {
 	}
 }
 
+/* Tells whether nothing of a key without an index has ended. */
+static inline bool none_ended(const struct core *core, const struct key *key) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
+		if (instant_expired(core->now, p->end)) {
+			return false;
+		}
+	}
+	for (const struct record *r = key->held; r; r = r->next) {
+		if (instant_expired(core->now, r->end) || record_has_lapsing(r)) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /* It is rare, and its caller is to cost little. */
 static bool drop_ended(struct core *core, struct key *key) __attribute__((noinline));
 
@@ -220,9 +235,8 @@ static bool drop_ended(struct core *core, struct key *key) {
 }
 
 bool table_expire(struct core *core, struct key *key) {
-	/* Each message looks a key up, and mostly nothing of it has ended: the timer fires at or
-	 * before the first end. */
-	return (key->held || key_promises(key)) && timer_is_ahead(core, &key->timer)
+	/* Each message looks a key up, and mostly nothing of it has ended. */
+	return (key->held || key_promises(key)) && key_more(key) == NULL && none_ended(core, key)
 		? true : drop_ended(core, key);
 }
 

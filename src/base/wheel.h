@@ -57,12 +57,6 @@ static inline bool wheel_armed(const struct wheel_timer *t) {
 /* Tells whether the timer is armed for a time that is not after this one. */
 bool wheel_fires_by(const struct wheel_timer *t, int64_t at_ns);
 
-/* Tells whether the timer is armed, and for a time after this one. If that is within the next two
- * ticks, it may say false. */
-static inline bool wheel_fires_after(const struct wheel_timer *t, int64_t now_ns) {
-	return wheel_armed(t) && t->tick > ((uint64_t)now_ns >> WHEEL_TICK_BITS) + 1;
-}
-
 /* Returns the next timer that is due at now_ns, and disarms it; NULL: there is none left. It is to
  * be called until it returns NULL. Timers that are armed meanwhile for a time that has passed are
  * returned, too. Timers come in the order of their ticks. */
