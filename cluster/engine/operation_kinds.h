@@ -20,9 +20,6 @@ struct acquire_state {
 	bool committed;
 	/* Its commit was refused, and it begins again with the turn that it had. */
 	bool resumes;
-	/* It is counted in core->coordinator.queued_at, at this place. */
-	bool counted;
-	uint16_t place;
 	/* It has promises of q masters, and has waited for the home. */
 	bool home_waited;
 	/* The masters that tell again which permit numbers are taken, a bit each. */
@@ -45,6 +42,8 @@ struct acquire_state {
 	/* When the last of the records ends that its turn is parked behind, as far as masters have
 	 * said. */
 	struct instant parked_until;
+	/* Link in core->coordinator.queued_at. */
+	struct list queued;
 	struct ticket ticket;
 	/* The round under which the home knows the entry. */
 	uint64_t queue_round;

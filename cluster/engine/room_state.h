@@ -257,9 +257,10 @@ struct coordinator_state {
 	/* Counts how often homes may have changed. A request whose op.home_changes is another
 	 * number has yet to look for its home (home.c). */
 	uint32_t home_changes;
-	/* How many requests are in queues, and how many of them by the place of their key. Keys
-	 * share places (home.c). */
-	uint32_t queued_count, queued_at[QUEUED_PLACES];
+	/* How many requests are in queues; and struct op: these requests by the place of their key,
+	 * which other keys share (home.c). */
+	uint32_t queued_count;
+	struct list queued_at[QUEUED_PLACES];
 	/* A request is slow if it takes longer than this many nanoseconds; 0: none is. */
 	span_ns slow_after;
 	/* Some requests found no home. With the next beat all of them look for theirs again. */

@@ -135,6 +135,9 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->coordinator.ops);
 	list_init(&core->coordinator.catching_up);
 	list_init(&core->coordinator.waiting);
+	for (uint32_t place = 0; place < QUEUED_PLACES; place++) {
+		list_init(&core->coordinator.queued_at[place]);
+	}
 	list_init(&core->coordinator.lists);
 	list_init(&core->coordinator.op_pool);
 	list_init(&core->master.holders);

@@ -149,20 +149,9 @@ static void check_promise(const struct core *core, const struct key *key, const 
 	}
 }
 
-/* A key's timer fires at its first end or before, but for what the two clocks of an end have moved
- * apart since it was set. */
-static void check_timer(const struct core *core, const struct key *key) {
-	const span_ns longest = core->config.max_lease + core->config.promise_timeout,
-		apart = span_grow(longest, 2 * core->config.drift_ppm) - longest,
-		left = instant_left_long(core->now, key_first_end(key));
-	CHECK(wheel_fires_by(&key->timer.wheel, core->now.boot + left + apart));
-}
-
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
 	CHECK(key->held || key_promises(key) || key_more(key));
-	if (key->held || key_promises(key)) {
-		check_timer(core, key);
-	}
+	CHECK(!(key->held || key_promises(key)) || wheel_armed(&key->timer.wheel));
 	digest_check_key(core, core->store.live, key, s->digests);
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {

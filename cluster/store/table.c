@@ -120,7 +120,8 @@ static __attribute__((noinline)) void free_more(struct core *core, struct key *k
 	}
 }
 
-__attribute__((noinline)) struct instant key_first_end(const struct key *key) {
+/* Returns the first end of all records and promises of a key that has some. */
+static __attribute__((noinline)) struct instant first_end(const struct key *key) {
 	const struct promise *promises = key_promises(key);
 	struct instant first = promises ? promises->end : key->held->end;
 	for (const struct promise *p = promises; p; p = p->next) {
@@ -148,7 +149,7 @@ void table_wake(struct core *core, struct key *key) {
 	/* Most keys have one promise, or one record. */
 	const struct instant first = r == NULL && p->next == NULL ? p->end
 		: p == NULL && r->next == NULL && !terms_of_numbers(r->of) ? r->end
-		: key_first_end(key);
+		: first_end(key);
 	timer_at(core, &key->timer, TIMER_KEY, first);
 }
 

@@ -147,15 +147,17 @@ void group_free(struct core *core, struct op *op);
 /* Returns the peer index of the key's home. -1: no master is linked and votes. */
 int attempt_home(const struct core *core, struct slice key);
 
+/* Tells whether a request of this node waits for its turn at the key. */
+bool attempt_queues(const struct core *core, const struct op *op);
+
 /* Counts the request among those of this node that are in queues. */
 void attempt_queued_begins(struct core *core, struct op *op);
 
 /* It does not wait any more. */
 static inline void attempt_queued_ends(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
-	if (acquire->counted) {
-		acquire->counted = false;
-		core->coordinator.queued_at[acquire->place]--;
+	if (list_linked(&acquire->queued)) {
+		list_remove(&acquire->queued);
 		core->coordinator.queued_count--;
 	}
 }

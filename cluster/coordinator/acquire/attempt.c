@@ -221,14 +221,17 @@ void attempt_start(struct core *core, struct op *op) {
 	}
 	bool resumes = acquire->resumes;
 	acquire->ballot = first_draw(core);
-	if (acquire->ticket.seq) {
+	/* Section 5, Entering: it comes after one of this node, and would be refused. */
+	const bool queues = acquire->ticket.seq ||
+		(!acquire->try_lock && attempt_queues(core, op));
+	if (queues) {
 		attempt_enqueue(core, op);
 	}
 	/* This must come before the questions: if no master is linked, they may end the attempt. */
 	acquire->resumes = false;
 	/* The home may have given the turn to the next request. The masters park this one before
 	 * it, by its stamp. */
-	if (acquire->ticket.seq == 0 || resumes) {
+	if (!queues || resumes) {
 		ask_all(core, op, resumes);
 	}
 }

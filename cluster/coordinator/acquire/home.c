@@ -2,6 +2,9 @@
  * master that is, entering its queue, and moving to another home. */
 #include "acquire.h"
 
+/* So many requests are looked at for one that waits for a turn. */
+#define QUEUES_LOOKED 4
+
 /* Returns the first voting master that this node is linked with, in the order of hash(key, master);
  * one that is suspect only if there is no other. -1: there is none. */
 int attempt_home(const struct core *core, struct slice key) {
@@ -46,19 +49,33 @@ void attempt_queued_begins(struct core *core, struct op *op) {
 	if (core->coordinator.slow_after && acquire->queued_after == 0) {
 		slow_queued(core, op);
 	}
-	if (!acquire->counted) {
-		acquire->counted = true;
-		acquire->place = (uint16_t)(table_hash(core, op->key) % QUEUED_PLACES);
-		core->coordinator.queued_at[acquire->place]++;
+	if (!list_linked(&acquire->queued)) {
+		/* Those that have waited for the shortest time come first. */
+		list_prepend(&core->coordinator.queued_at[op->key_hash % QUEUED_PLACES],
+			&acquire->queued);
 		core->coordinator.queued_count++;
 	}
+}
+
+bool attempt_queues(const struct core *core, const struct op *op) {
+	const struct list *place = &core->coordinator.queued_at[op->key_hash % QUEUED_PLACES];
+	uint32_t looked = 0;
+	for (const struct list *n = list_first(place); n && looked < QUEUES_LOOKED;
+		n = list_after(place, n), looked++) {
+		const struct op *other = CONTAINER_OF(n, const struct op, as.acquire.queued);
+		if (other->state == OP_QUEUED && other->key_hash == op->key_hash
+			&& slice_equal(other->key, op->key)) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Section 5, Silence. Where the key only shares its place with one that requests of this node wait
  * for, a silent master may be pinged, and nothing else. */
 void attempt_key_changed(struct core *core, const struct key *key, bool held) {
 	const uint32_t place = key->node.hash % QUEUED_PLACES;
-	if (core->coordinator.queued_at[place] == 0 || !key_is_live(core, key)) {
+	if (list_empty(&core->coordinator.queued_at[place]) || !key_is_live(core, key)) {
 		return;
 	}
 	const int home = held ? -1 : attempt_home(core, key_name(key));

@@ -339,6 +339,38 @@ static void a_request_not_told_of_its_homes_refusal_leaves_its_place_after_its_l
 	token_of(s, at.reader);
 }
 
+/* Asks for the key at n2, with this wait time. Returns how many promises masters were asked for. */
+static uint64_t asked_for(struct stage *s, const char *key, uint8_t lock, span_ns wait,
+	uint64_t *id) {
+	const uint64_t before = stage_sent(s, MESSAGE_PROMISE);
+	*id = stage_ask(s, 1, stage_acquire(key, stage_lock(lock), LEASE, wait));
+	stage_settle(s);
+	return stage_sent(s, MESSAGE_PROMISE) - before;
+}
+
+static void whoever_comes_after_one_of_its_own_node_enters_the_queue_without_asking(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t ids[4], tried;
+	take(s, 0, key, stage_lock(99));
+	assert_true(asked_for(s, key, 1, WAIT, &ids[0]) > 0);
+	/* The first one has its turn already, which says nothing of the queue. */
+	assert_true(asked_for(s, key, 2, WAIT, &ids[1]) > 0);
+	assert_int_equal(asked_for(s, key, 3, WAIT, &ids[2]), 0);
+	assert_int_equal(asked_for(s, key, 4, WAIT, &ids[3]), 0);
+	/* Neither a request without a wait time does so, nor one for another key. */
+	assert_true(asked_for(s, key, 5, 0, &tried) > 0);
+	assert_int_equal(stage_answer(s, tried)->r.error, PAWL_EHELD);
+	assert_true(asked_for(s, "another", 6, WAIT, &tried) > 0);
+	token_of(s, tried);
+	assert_int_equal(release(s, 0, key, stage_lock(99)), PAWL_OK);
+	for (uint8_t i = 0; i < 4; i++) {
+		stage_wait(s, 20 * SPAN_MS);
+		token_of(s, ids[i]);
+		assert_int_equal(release(s, 1, key, stage_lock((uint8_t)(1 + i))), PAWL_OK);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
@@ -360,6 +392,7 @@ int main(void) {
 		NAMED(a_request_that_is_granted_elsewhere_leaves_its_place),
 		NAMED(a_request_refused_at_its_home_after_the_grant_leaves_its_place),
 		NAMED(a_request_not_told_of_its_homes_refusal_leaves_its_place_after_its_lease),
+		NAMED(whoever_comes_after_one_of_its_own_node_enters_the_queue_without_asking),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
