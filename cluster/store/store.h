@@ -424,8 +424,8 @@ static inline struct promise *key_promise(const struct key *key, struct id128 lo
 /* Returns a promise of the key to another lock_id, or NULL. */
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 /* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
- * caller fills in the rest, says when it ends (key_ends_by), links it to its coordinator and settles
- * the key. NULL: no memory. */
+ * caller fills in the rest, says when it ends (key_ends_by), links it to its coordinator and
+ * settles the key. NULL: no memory. */
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
 /* Returns what this master has noted for a commit of the lock_id that names these permits. */
 uint64_t promise_noted(const struct core *core, const struct promise *p, struct permits set);
@@ -439,7 +439,8 @@ struct permits key_reserved(const struct key *key, struct id128 lock_id);
 /* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
 /* Reserves the lowest permit numbers that are left for the promise, if this master reserves any for
- * it (promise.reserves); otherwise none. Returns the numbers that records of other lock_ids have. */
+ * it (promise.reserves); otherwise none. Returns the numbers that records of other lock_ids
+ * have. */
 struct permits promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */

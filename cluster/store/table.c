@@ -143,7 +143,8 @@ void table_wake(struct core *core, struct key *key) {
 	const struct promise *p = key_promises(key);
 	const struct record *r = key->held;
 	if ((r == NULL && p == NULL) || wheel_armed(&key->timer.wheel)) {
-		/* Nothing ends here; or the timer fires at or before the first end (key_ends_by). */
+		/* Nothing ends here; or the timer fires at or before the first end
+		 * (key_ends_by). */
 		return;
 	}
 	/* Most keys have one promise, or one record. */
