@@ -147,8 +147,9 @@ void group_free(struct core *core, struct op *op);
 /* Returns the peer index of the key's home. -1: no master is linked and votes. */
 int attempt_home(const struct core *core, struct slice key);
 
-/* Tells whether a request of this node waits for its turn at the key. */
-bool attempt_queues(const struct core *core, const struct op *op);
+/* Tells whether the request is to enter the queue without asking, because another one of this node
+ * waits for its turn at the key. */
+bool attempt_queues(struct core *core, const struct op *op);
 
 /* Counts the request among those of this node that are in queues. */
 void attempt_queued_begins(struct core *core, struct op *op);

@@ -57,7 +57,9 @@ void attempt_queued_begins(struct core *core, struct op *op) {
 	}
 }
 
-bool attempt_queues(const struct core *core, const struct op *op) {
+/* It asks all the same if the lock is held already, as far as this node knows: its home may not
+ * know that. */
+bool attempt_queues(struct core *core, const struct op *op) {
 	const struct list *place = &core->coordinator.queued_at[op->key_hash % QUEUED_PLACES];
 	uint32_t looked = 0;
 	for (const struct list *n = list_first(place); n && looked < QUEUES_LOOKED;
@@ -65,7 +67,8 @@ bool attempt_queues(const struct core *core, const struct op *op) {
 		const struct op *other = CONTAINER_OF(n, const struct op, as.acquire.queued);
 		if (other->state == OP_QUEUED && other->key_hash == op->key_hash
 			&& slice_equal(other->key, op->key)) {
-			return true;
+			const struct key *key = table_find_hashed(core, op->key, op->key_hash);
+			return key == NULL || key_record(key, op->lock_id) == NULL;
 		}
 	}
 	return false;

@@ -371,6 +371,23 @@ static void whoever_comes_after_one_of_its_own_node_enters_the_queue_without_ask
 	}
 }
 
+/* Its home, which is n1, does not know that the lock is held. */
+static void a_repeat_of_a_lock_that_is_held_does_not_wait_behind_those_of_its_node(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t id;
+	stage_lose(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	const uint64_t token = take(s, 1, key, stage_lock(99));
+	for (uint8_t lock = 1; lock <= 3; lock++) {
+		(void)asked_for(s, key, lock, WAIT, &id);
+		assert_false(answered(s, id));
+	}
+	assert_int_equal(asked_for(s, key, 4, WAIT, &id), 0);
+	(void)asked_for(s, key, 99, WAIT, &id);
+	assert_true(token_of(s, id) >= token);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
@@ -393,6 +410,7 @@ int main(void) {
 		NAMED(a_request_refused_at_its_home_after_the_grant_leaves_its_place),
 		NAMED(a_request_not_told_of_its_homes_refusal_leaves_its_place_after_its_lease),
 		NAMED(whoever_comes_after_one_of_its_own_node_enters_the_queue_without_asking),
+		NAMED(a_repeat_of_a_lock_that_is_held_does_not_wait_behind_those_of_its_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
