@@ -68,8 +68,6 @@ void finish_key(struct core *core, struct key *key) {
 			finish_end_record(core, key, r, released || back ? 0 : record_delay(r));
 		}
 	}
-	/* Whoever looked the key up may only have read it, and would not set its timer. */
-	table_wake(core, key);
 }
 
 bool finish_walked(struct core *core, struct key *key) {

@@ -367,8 +367,6 @@ void table_staging_drop(struct core *core);
 void table_swap(struct core *core);
 /* Empties the next piece of the staging table. */
 void table_empty_go_on(struct core *core);
-/* Sets the key's timer, if something ends and the timer is not set. */
-void table_wake(struct core *core, struct key *key);
 /* Sets the key's timer, or frees the key if nothing is left of it: false. */
 bool table_settle(struct core *core, struct key *key);
 /* Returns the key's struct key_more, and makes it if need be. NULL: no memory. */

@@ -139,7 +139,8 @@ static __attribute__((noinline)) struct instant first_end(const struct key *key)
 	return first;
 }
 
-void table_wake(struct core *core, struct key *key) {
+/* Sets the key's timer, if something ends and the timer is not set. */
+static inline void table_wake(struct core *core, struct key *key) {
 	const struct promise *p = key_promises(key);
 	const struct record *r = key->held;
 	if ((r == NULL && p == NULL) || wheel_armed(&key->timer.wheel)) {
@@ -466,7 +467,7 @@ void record_shorten(struct core *core, struct key *key, struct record *r, span_n
 }
 
 void key_ends_earlier(struct core *core, struct key *key, const struct record *r) {
-	timer_stop(core, &key->timer);
+	key_ends_by(core, key, r->end);
 	if (key_index(key)) {
 		index_ends_earlier(key_index(key), r);
 	}

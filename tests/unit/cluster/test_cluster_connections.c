@@ -279,6 +279,21 @@ static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **s
 	token_of(s, next);
 }
 
+/* The key's timer was set to the end of the lease. */
+static void a_lock_delay_ends_in_time_though_nobody_asks_for_the_key(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 100 * SPAN_MS);
+	stage_wait(s, 400 * SPAN_MS);
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 1);
+	}
+	stage_wait(s, 110 * SPAN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 0);
+	}
+}
+
 /* The holder's process has been started anew, with nothing but the key and the lock_id, and
  * extends. */
 static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
@@ -398,6 +413,7 @@ int main(void) {
 		NAMED(nor_when_it_is_bound_there_again),
 		NAMED(nor_for_a_lock_that_was_bound_later),
 		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
+		NAMED(a_lock_delay_ends_in_time_though_nobody_asks_for_the_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

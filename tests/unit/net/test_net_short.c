@@ -114,14 +114,17 @@ static void what_was_read_at_once_is_taken_off_the_turn(void **state) {
 	struct host h;
 	int fds[3];
 	(void)state;
-	fds[0] = begin(&h);
-	fds[1] = connect_elsewhere(&h);
-	fds[2] = connect_elsewhere(&h);
-	send_bytes(fds[1], half, sizeof half);
-	send_bytes(fds[2], half, sizeof half);
-	net_fixture_settle(&h.f);
-	assert_in_range(served_in_a_turn(&h), 0, 8);
-	close_all(&h, fds, 3);
+	/* A busy processor would make some turns short in any case. */
+	for (int i = 0; i < 8; i++) {
+		fds[0] = begin(&h);
+		fds[1] = connect_elsewhere(&h);
+		fds[2] = connect_elsewhere(&h);
+		send_bytes(fds[1], half, sizeof half);
+		send_bytes(fds[2], half, sizeof half);
+		net_fixture_settle(&h.f);
+		assert_in_range(served_in_a_turn(&h), 0, 8);
+		close_all(&h, fds, 3);
+	}
 }
 
 static void what_has_left_is_taken_off_the_turns_but_does_not_stop_them(void **state) {
