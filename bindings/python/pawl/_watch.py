@@ -92,8 +92,10 @@ class Watch:
     A watch first tells the present state (`present` for each holder, then `current`), and then
     every change, in order for each key. It survives lost connections. If events may have been
     missed, it tells one `overflow`, and then the present state again: a program that keeps a table
-    of what it was told, and empties the table at each overflow, is right in the end. A watch tells
-    when to look, never that it is safe to act; for that you need a lock and its token.
+    of what it was told, and empties the table at each overflow, is right in the end. (After an
+    overflow, an acquisition that is part of the present state may be told once more as `acquired`,
+    with the same token.) A watch tells when to look, never that it is safe to act; for that you
+    need a lock and its token.
 
     The watch begins with the first `async for`, `get` or `async with`, and ends with `close()` or
     with the `async with` block.
