@@ -65,15 +65,19 @@ class Deadlocks(unittest.TestCase):
                    for name in self.cluster.names)
 
     def ring(self, count):
-        """Makes a ring over all nodes: client i holds key i and waits for the next one. Returns the
-        requests, and when the last one was made."""
+        """Makes a ring over all nodes: client i holds key i and waits for the next one. The last
+        one is the youngest. Returns the requests, and when the last one was made."""
         names = self.cluster.names
         clients = [self.client(names[i % len(names)]) for i in range(count)]
         self.locks = [self.hold(c, "k%d" % i, owner="o%d" % i) for i, c in enumerate(clients)]
-        asked = []
-        for i, client in enumerate(clients):
-            time.sleep(0.01)
-            asked.append(self.wait(client, "k%d" % ((i + 1) % count), owner="o%d" % i))
+        asked = [self.wait(clients[i], "k%d" % (i + 1), owner="o%d" % i) for i in range(count - 1)]
+        with self.cluster.client("a") as client:
+            for i in range(1, count):
+                wait_until(self, lambda: client.call("waiters",
+                                                     key=self.id() + "k%d" % i)["waiters"])
+        # Nodes compare ages in milliseconds.
+        time.sleep(0.005)
+        asked.append(self.wait(clients[-1], "k0", owner="o%d" % (count - 1)))
         return clients, asked, time.monotonic()
 
     def assert_none(self):
