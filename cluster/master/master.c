@@ -244,6 +244,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	/* The caller settles the key, whatever happens to the record. */
 	*at = key;
 	struct record *r = key_record(key, m->lock_id);
+	const struct instant end = instant_add(core->now, span_from_us(m->lease_us));
 	bool fresh = r == NULL, written = false;
 	if (fresh) {
 		if ((r = record_new(core, m)) == NULL) {
@@ -260,7 +261,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			return false;
 		}
 		name_made(core, m->name);
-		r->end = instant_add(core->now, span_from_us(m->lease_us));
+		r->end = end;
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
@@ -279,7 +280,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		clock_raise(core, m->token);
 	}
 	r->rests_on = r->rests_on == m->name ? m->name : 0;
-	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
+	r->end = instant_later(r->end, end);
 	r->accepted = core->tick;
 	r->by_rules = r->by_rules || m->kind == MESSAGE_COMMIT;
 	r->by_commit = r->by_commit || m->kind == MESSAGE_COMMIT;

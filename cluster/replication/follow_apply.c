@@ -3,10 +3,11 @@
  * the master. */
 #include "replication.h"
 
-/* Finds or makes the record, with the message's owner, value, ballots and terms. NULL: there is no
- * memory.
+/* Finds or makes the record, with the message's owner, value, ballots and terms; one that is made
+ * has this end, too. NULL: there is no memory.
  * style: record, because follow_record says so when everything is as the master says. */
-static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
+static struct record *make_record(struct core *core, struct key *key, const struct message *m,
+	struct instant end) {
 	struct record *r = key_record(key, m->lock_id);
 	/* Whoever takes a value has noted its ballot, whatever the message says. */
 	const struct ballot prepared = ballot_later(m->prepared, m->ballot);
@@ -27,13 +28,16 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 	if (r) {
 		key_drop_record(core, key, r);
 	}
+	fresh->end = end;
 	key_add_record(core, key, fresh);
 	return fresh;
 }
 
 bool follow_record(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_make_in(core, t, m->key);
-	struct record *r = key ? make_record(core, key, m) : NULL;
+	/* The message has the lease that remained when it was sent. */
+	const struct instant end = instant_add(core->now, span_from_us(m->left_us));
+	struct record *r = key ? make_record(core, key, m, end) : NULL;
 	if (r) {
 		digest_leave(core, key, r);
 		r->token = m->token;
@@ -43,8 +47,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		record_set_terms(core, key, r, &m->terms);
 		record_name(r, m->terms.set);
-		/* The message has the lease that remained when it was sent. */
-		r->end = instant_add(core->now, span_from_us(m->left_us));
+		r->end = end;
 		t->latest = instant_later(t->latest, r->end);
 		/* The new end may be earlier than the old one. */
 		key_ends_earlier(core, key, r);

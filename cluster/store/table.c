@@ -434,7 +434,7 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	}
 	if (several) {
 		key_note_contested(core, key, contested);
-		core->counts[COUNT_key_several] += !key_contested(key);
+		core->counts[COUNT_key_several] += !table_contested(core, key);
 	}
 	key_ends_by(core, key, r->end);
 }
