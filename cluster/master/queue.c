@@ -86,6 +86,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	list_remove(&w->q.by_peer);
 	core->master.waiter_count--;
 	more->turns -= w->turn;
+	more->turns_want = more->turns ? more->turns_want : 0;
 	if (--more->waiters == 0) {
 		list_remove(&more->moved);
 		queued_key_leave(core, more);
@@ -96,9 +97,12 @@ static void waiter_free(struct core *core, struct waiter *w) {
 
 static void mark_turn(struct core *core, struct waiter *w) {
 	if (!w->turn) {
+		struct key_more *more = key_more(w->q.key);
 		struct tree_node **from = part_of(w);
+		const uint32_t wants = w->q.terms.count;
 		w->turn = true;
-		key_more(w->q.key)->turns++;
+		more->turns++;
+		more->turns_want = wants > more->turns_want ? wants : more->turns_want;
 		queued_move(core, from, part_of(w), &w->q);
 	}
 }
@@ -177,11 +181,12 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 }
 
 /* Section 5, Together: tells whether the first entry without a turn may have one while this
- * entry has one. */
+ * entry has one. Other masters may hear of a turn before they hear of an earlier one. */
 static bool may_go_together(const struct core *core, const struct key_more *more,
 	const struct waiter *out, const struct waiter *first) {
 	return rule_together(core, out->q.peer, first->q.peer, first->q.terms.of) &&
-		!terms_exclude(&out->q.terms, &first->q.terms) && more->turns < PROMISES_A_KEY;
+		!terms_exclude(&out->q.terms, &first->q.terms) &&
+		first->q.terms.count >= more->turns_want && more->turns < PROMISES_A_KEY;
 }
 
 /* Gives turns to the first entries that have none, whether the key is free or not. While an entry

@@ -215,6 +215,58 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	no_two_met(s);
 }
 
+/* The home is n1. While somebody with a higher priority waits, nobody else has a turn. Then n2 waits
+ * for both permits, and n1 for the one that is free. n2 and n3 do not hear of the first turn. */
+static void one_who_waits_for_many_is_not_passed(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 2, 2), PAWL_OK);
+	struct core_request r = permits_request(key, stage_lock(2), 1, 2, WAIT);
+	r.terms.priority = 5;
+	uint64_t one = stage_ask(s, 1, r);
+	stage_settle(s);
+	uint64_t both = wait_permits(s, 1, key, stage_lock(3), 2, 2),
+		later = wait_permits(s, 0, key, stage_lock(4), 1, 2);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
+	stage_stop(s, 0, 1, MESSAGE_TURN, true);
+	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
+	token_of(s, one);
+	assert_false(answered(s, both) || answered(s, later));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	token_of(s, both);
+	assert_false(answered(s, later));
+	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
+	token_of(s, later);
+}
+
+/* As many may go together as there are permits for, also when they want more and more. */
+static void one_who_wants_as_many_or_more_has_its_turn_together(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t ids[4];
+	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 9, 9), PAWL_OK);
+	for (uint8_t i = 0; i < 4; i++) {
+		ids[i] = wait_permits(s, i % 3, key, stage_lock((uint8_t)(2 + i)),
+			(uint16_t)(1 + i / 2), 9);
+	}
+	assert_int_equal(stage_count(s, COUNT_turn_given), 4);
+	/* This one has its turn when no other one has. */
+	uint64_t last = wait_permits(s, 1, key, stage_lock(6), 1, 9);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 4);
+	assert_int_equal(release(s, 0, key, stage_lock(1)), PAWL_OK);
+	for (uint8_t i = 0; i < 4; i++) {
+		token_of(s, ids[i]);
+	}
+	token_of(s, last);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 5);
+	assert_int_equal(take_permits(s, 0, key, stage_lock(7), 2, 9), PAWL_OK);
+	for (uint8_t i = 0; i < 2; i++) {
+		(void)wait_permits(s, 1, key, stage_lock((uint8_t)(8 + i)), 1, 9);
+	}
+	assert_int_equal(stage_count(s, COUNT_turn_given), 7);
+}
+
 /* The waiter's number is taken by a record that n1 hears of late, and is free again. The waiter's
  * node does not know yet that n1 has displaced its promise. */
 static void a_newcomer_does_not_pass_turns_without_numbers(void **state) {
@@ -346,6 +398,8 @@ int main(void) {
 		WITH_REPLICAS(a_home_that_has_parked_the_request_is_not_waited_for_too_long),
 		NAMED(a_newcomer_passes_turns_that_have_their_numbers),
 		NAMED(a_newcomer_does_not_pass_turns_without_numbers),
+		NAMED(one_who_waits_for_many_is_not_passed),
+		NAMED(one_who_wants_as_many_or_more_has_its_turn_together),
 		NAMED(the_first_one_may_take_what_is_reserved_for_others),
 		NAMED(whoever_loses_a_reserved_number_is_told_of_the_next),
 		NAMED(promises_for_which_nothing_is_left_are_displaced),
