@@ -189,14 +189,23 @@ class Answers:
         return any(w.takeover and w.priority > leader.priority for w in self.tails)
 
     def agreement(self):
-        """Returns True once each election has one leader and everybody knows who it is."""
+        """Returns True once each election has one leader and everybody knows who it is: also each
+        node, because a candidate may move to another one at any time."""
         answer = self.ask()
         if isinstance(answer, str):
             return answer
         led, taken = answer
-        wrong = ["%s: leaders %s, taken for it %s" % (e, sorted(led[e]), sorted(taken[e]))
-                 for e in ELECTIONS if len(led[e]) != 1 or led[e] != taken[e]]
+        shown = {e: self.shown(e) for e in ELECTIONS}
+        wrong = ["%s: leaders %s, taken for it %s, shown by nodes %s"
+                 % (e, sorted(led[e]), sorted(taken[e]), sorted(shown[e]))
+                 for e in ELECTIONS
+                 if len(led[e]) != 1 or led[e] != taken[e] or led[e] != shown[e]]
         return "; ".join(wrong) or True
+
+    def shown(self, election):
+        """Returns the set of those whom some node shows as the leader."""
+        answers = [node.ask("get", key=election) for node in self.crowd.cluster.nodes.values()]
+        return {bytes((a or {}).get("owner") or b"-").decode() for a in answers}
 
     def close(self):
         for tail in self.tails.values():

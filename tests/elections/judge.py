@@ -125,14 +125,15 @@ class Verdict:
 
     def judge_observed(self, history, election, seen):
         """Checks that nobody was shown an older leader after a newer one, and that all were shown
-        the same leader with the same token."""
+        the same leader with a token with which somebody led. Two candidates may draw the same
+        token, of which at most one is granted. A node shows what it has accepted itself."""
         highest = 0
         for _, token, owner in seen:
             self.counts["observed"] += 1
             if token and token < highest:
                 self.wrong.append("%s: %s was shown the leader of token %d after that of %d"
                                   % (election, history.who, token, highest))
-            if token and self.owners.setdefault((election, token), owner) != owner:
+            if token and self.owners.get((election, token), owner) != owner:
                 self.wrong.append("%s: %s was shown %s with token %d, which is %s's" % (
                     election, history.who, owner, token, self.owners[election, token]))
             highest = max(highest, token)

@@ -69,6 +69,10 @@ class Judge(unittest.TestCase):
 
     def test_observers_that_do_not_agree_are_wrong(self):
         self.assertEqual(len(wrong(term(0, 10, 1), ["O 1 e 1 c7\n"])), 1)
+        self.assertEqual(len(wrong(term(0, 10, 1), ["O 1 e 1 c0\n"], ["O 1 e 1 c7\n"])), 1)
+
+    def test_a_token_with_which_nobody_led_may_be_that_of_two(self):
+        self.assertEqual(wrong(term(0, 10, 2), ["O 1 e 1 c1\n"], ["O 1 e 1 c2\n"]), [])
 
     def test_a_watch_that_leaves_out_an_end_or_goes_back_is_wrong(self):
         first, second = event(1, "acquired", 1, ONE), event(3, "acquired", 2, OTHER)

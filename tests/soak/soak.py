@@ -57,7 +57,8 @@ def wait_until(condition, what, limit=HEALED_WITHIN):
 
 
 def all_well(some):
-    """Returns whether every one of these nodes votes or follows, in the same configuration."""
+    """Returns whether every one of these nodes votes or follows, in the same configuration, and is
+    linked with all masters: an extension reaches those that its coordinator is linked with."""
     seen = {}
     for node in some:
         status = node.ask("status")
@@ -67,6 +68,9 @@ def all_well(some):
             return "%s is %s" % (node.name, status["state"])
         if not status["complete"]:
             return "%s misses %s" % (node.name, status["missing"])
+        if status["voting"] < len(status["masters"]):
+            return "%s is linked with %d masters that vote, of %d" % (
+                node.name, status["voting"], len(status["masters"]))
         age = status["following"]["age_ms"] if status["state"] == "following" else 0
         if age is None or age > AGE_MAX_MS:
             return "the view of %s is %s ms old" % (node.name, age)
