@@ -215,8 +215,9 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	no_two_met(s);
 }
 
-/* The home is n1. While somebody with a higher priority waits, nobody else has a turn. Then n2 waits
- * for both permits, and n1 for the one that is free. n2 and n3 do not hear of the first turn. */
+/* The home is n1. While somebody with a higher priority waits, nobody else has a turn. Then n2
+ * waits for both permits, and n1 for the one that is free. n2 and n3 do not hear of the first
+ * turn. */
 static void one_who_waits_for_many_is_not_passed(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
