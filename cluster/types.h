@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "load.h"
 #include "slice.h"
 
 /* 128 random bits: the identity of a node, which is made with its state file, or of one
@@ -15,20 +16,10 @@ struct id128 {
 	uint8_t b[16];
 };
 
-/* Returns 8 of the bytes as a number that is greater if they come later in the order of memcmp. */
-static inline uint64_t id128_half(const uint8_t *half) {
-	uint64_t w;
-	memcpy(&w, half, sizeof w);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	w = __builtin_bswap64(w);
-#endif
-	return w;
-}
-
 /* Compares as memcmp does. */
 static inline int id128_compare(struct id128 a, struct id128 b) {
-	const uint64_t x = id128_half(a.b), y = id128_half(b.b),
-		x_low = id128_half(a.b + sizeof x), y_low = id128_half(b.b + sizeof y);
+	const uint64_t x = load_be64(a.b), y = load_be64(b.b),
+		x_low = load_be64(a.b + sizeof x), y_low = load_be64(b.b + sizeof y);
 	return x != y ? (x > y) - (x < y) : (x_low > y_low) - (x_low < y_low);
 }
 
@@ -41,11 +32,10 @@ static inline bool id128_zero(struct id128 a) {
 	return id128_equal(a, zero);
 }
 
-/* Returns the first 8 bytes as a number, which serves for hashing and for breaking ties. */
+/* Returns the first 8 bytes as a number, which serves for hashing and for breaking ties. It is the
+ * same on all machines, because ballots name nodes by it. */
 static inline uint64_t id128_word(struct id128 a) {
-	uint64_t w;
-	memcpy(&w, a.b, sizeof w);
-	return w;
+	return load_le64(a.b);
 }
 
 /* Names one write of a value (docs/protocol.md, Update). Ballots are ordered by clock, then by

@@ -5,7 +5,7 @@ static void count_extend(struct core *core, const struct key *key, enum status s
 	switch (s) {
 	case STATUS_OK:
 		COUNT(core, extend_ok);
-		core->counts[COUNT_extend_contested_ok] += key_contested(key);
+		core->counts[COUNT_extend_contested_ok] += table_contested(core, key);
 		break;
 	case STATUS_NEED: COUNT(core, extend_learned); break;
 	case STATUS_HELD: COUNT(core, extend_refused_held); break;

@@ -275,7 +275,7 @@ enum status rule_extend(const struct core *core, const struct key *key, const st
 		s = record_delay(own)
 			? rule_duration(core, m->lease_us + (uint64_t)(record_delay(own) / SPAN_US))
 			: STATUS_OK;
-	} else if (s == STATUS_OK && key && key_contested(key) &&
+	} else if (s == STATUS_OK && key && table_contested(core, key) &&
 		!key_numbered(key, key->held->of)) {
 		s = STATUS_CONTESTED;
 	} else if (s == STATUS_OK) {

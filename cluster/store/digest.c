@@ -6,17 +6,8 @@
  *
  * Ends are no part of it, because they differ by what the network took. Nor is `noted`, which is a
  * master's own. */
+#include "load.h"
 #include "store.h"
-
-/* Reads eight bytes as the same number on every machine. */
-static inline uint64_t word_at(const uint8_t *p) {
-	uint64_t w;
-	memcpy(&w, p, sizeof w);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	w = __builtin_bswap64(w);
-#endif
-	return w;
-}
 
 /* The hash needs no secret. Whoever chooses keys that fall into one leaf makes the comparison of
  * that leaf long, which is bounded, and does nothing else. */
@@ -24,11 +15,11 @@ uint16_t digest_leaf_of(struct slice name) {
 	uint64_t h = name.size;
 	size_t at = 0;
 	for (; at + 8 <= name.size; at += 8) {
-		h = hash_fold(h ^ word_at(name.data + at), UINT64_C(0x9e3779b97f4a7c15));
+		h = hash_fold(h ^ load_le64(name.data + at), UINT64_C(0x9e3779b97f4a7c15));
 	}
 	uint64_t rest = 0;
 	if (name.size >= 8) {
-		rest = word_at(name.data + name.size - 8);
+		rest = load_le64(name.data + name.size - 8);
 	} else {
 		for (size_t i = 0; i < name.size; i++) {
 			rest |= (uint64_t)name.data[i] << (8 * i);
@@ -40,8 +31,8 @@ uint16_t digest_leaf_of(struct slice name) {
 
 static uint64_t hash_of(const struct core *core, const struct record *r) {
 	const struct ballot wrote = record_wrote(core, r);
-	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
-		word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
+	uint64_t h = hash_fold(load_le64(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
+		load_le64(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
 	if (r->of != MODE_EXCLUSIVE) {
 		const struct permits set = record_set(r);
 		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48,

@@ -1,7 +1,7 @@
 /* siphash.c: SipHash with any numbers of rounds. */
 #include "siphash.h"
 
-#include <string.h>
+#include "load.h"
 
 struct sip {
 	uint64_t v0, v1, v2, v3;
@@ -34,15 +34,6 @@ static inline void sip_word(struct sip *s, uint64_t m, int rounds) {
 	s->v3 ^= m;
 	sip_rounds(s, rounds);
 	s->v0 ^= m;
-}
-
-static inline uint64_t load_le64(const uint8_t *p) {
-	uint64_t x;
-	memcpy(&x, p, sizeof(x));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	x = __builtin_bswap64(x);
-#endif
-	return x;
 }
 
 /* Returns the last 0 .. 7 bytes as a number. If there are bytes before them, it reads them together
