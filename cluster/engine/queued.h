@@ -97,9 +97,6 @@ struct key_more {
 	struct instant turn_at;
 	/* How many entries the queue has; and how many of these have a turn. */
 	uint32_t waiters, turns;
-	/* The most permits that one of the entries has wanted to which a turn was given since none
-	 * was out. */
-	uint32_t turns_want;
 	uint32_t parked_count;
 	/* The peer index of the coordinator whose request was parked while no other one was; and
 	 * how many of the parked requests are of other coordinators. */

@@ -86,7 +86,6 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	list_remove(&w->q.by_peer);
 	core->master.waiter_count--;
 	more->turns -= w->turn;
-	more->turns_want = more->turns ? more->turns_want : 0;
 	if (--more->waiters == 0) {
 		list_remove(&more->moved);
 		queued_key_leave(core, more);
@@ -97,12 +96,9 @@ static void waiter_free(struct core *core, struct waiter *w) {
 
 static void mark_turn(struct core *core, struct waiter *w) {
 	if (!w->turn) {
-		struct key_more *more = key_more(w->q.key);
 		struct tree_node **from = part_of(w);
-		const uint32_t wants = w->q.terms.count;
 		w->turn = true;
-		more->turns++;
-		more->turns_want = wants > more->turns_want ? wants : more->turns_want;
+		key_more(w->q.key)->turns++;
 		queued_move(core, from, part_of(w), &w->q);
 	}
 }
@@ -181,12 +177,13 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 }
 
 /* Section 5, Together: tells whether the first entry without a turn may have one while this
- * entry has one. Other masters may hear of a turn before they hear of an earlier one. */
-static bool may_go_together(const struct core *core, const struct key_more *more,
+ * entry has one. */
+static bool may_go_together(const struct core *core, const struct key *key,
 	const struct waiter *out, const struct waiter *first) {
 	return rule_together(core, out->q.peer, first->q.peer, first->q.terms.of) &&
 		!terms_exclude(&out->q.terms, &first->q.terms) &&
-		first->q.terms.count >= more->turns_want && more->turns < PROMISES_A_KEY;
+		key_more(key)->turns < PROMISES_A_KEY &&
+		rule_permits_together(key, first->q.lock_id, &first->q.terms);
 }
 
 /* Gives turns to the first entries that have none, whether the key is free or not. While an entry
@@ -200,7 +197,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
 		const bool ahead = same && queue_moved_ahead(core, key_more(key), out, first);
 		if (first == NULL || queue_moved_waits(core, key_more(key), out) ||
-			(same && !ahead && !may_go_together(core, key_more(key), out, first)) ||
+			(same && !ahead && !may_go_together(core, key, out, first)) ||
 			(out && out->q.terms.priority > first->q.terms.priority)) {
 			return;
 		}

@@ -96,6 +96,16 @@ bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint1
 		(of != MODE_EXCLUSIVE && peer < core->masters && other < core->masters);
 }
 
+bool rule_permits_together(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	if (!terms_semaphore(terms)) {
+		return true;
+	}
+	uint32_t promised;
+	const uint32_t free = key_permits_free(key, lock_id, terms->of, &promised);
+	return key_more(key)->parked_count > 0 ? free <= promised
+		: free >= promised + terms->count;
+}
+
 /* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,
  * and their coordinators go together. */
 static enum status rule_promised(const struct core *core, const struct key *key, uint32_t from,

@@ -89,14 +89,20 @@ static struct permits free_of(uint32_t of, struct permits taken, bool room) {
 	return room ? permits_but(permits_all(of), taken) : (struct permits){ { 0, 0 } };
 }
 
-bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
-	uint32_t wanted = terms->count;
+uint32_t key_permits_free(const struct key *key, struct id128 lock_id, uint32_t of,
+	uint32_t *out_promised) {
+	*out_promised = 0;
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
-		wanted += id128_equal(p->lock_id, lock_id) ? 0 : p->terms.count;
+		*out_promised += id128_equal(p->lock_id, lock_id) ? 0 : p->terms.count;
 	}
 	bool room;
-	const struct permits taken = key_taken(key, lock_id, terms->of, &room);
-	return permits_count(free_of(terms->of, taken, room)) >= wanted;
+	const struct permits taken = key_taken(key, lock_id, of, &room);
+	return permits_count(free_of(of, taken, room));
+}
+
+bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	uint32_t promised;
+	return key_permits_free(key, lock_id, terms->of, &promised) >= promised + terms->count;
 }
 
 struct permits promise_reserve(const struct key *key, struct promise *p) {

@@ -434,6 +434,10 @@ uint64_t promise_note(const struct core *core, struct promise *p);
 void key_drop_promise(struct core *core, struct key *key, struct promise *p);
 /* Returns the permit numbers that promises to other lock_ids have. */
 struct permits key_reserved(const struct key *key, struct id128 lock_id);
+/* Returns how many permits of a semaphore of `of` no record of another lock_id has. *out_promised
+ * is how many promises to other lock_ids want. */
+uint32_t key_permits_free(const struct key *key, struct id128 lock_id, uint32_t of,
+	uint32_t *out_promised);
 /* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
 /* Reserves the lowest permit numbers that are left for the promise, if this master reserves any for

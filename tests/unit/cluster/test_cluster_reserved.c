@@ -215,57 +215,84 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	no_two_met(s);
 }
 
-/* The home is n1. While somebody with a higher priority waits, nobody else has a turn. Then n2
- * waits for both permits, and n1 for the one that is free. n2 and n3 do not hear of the first
- * turn. */
-static void one_who_waits_for_many_is_not_passed(void **state) {
-	struct stage *s = *state;
+/* Somebody with a higher priority waits for one permit, so that nobody else has a turn. Then n2
+ * waits for `count` permits, and after it n1, the home, for one. All permits are released. Nobody
+ * hears of the turn of n2. */
+static const char *two_after_another(struct stage *s, uint16_t of, uint16_t count,
+	uint64_t *first, uint64_t *second) {
 	const char *key = key_of_n1(s);
-	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 2, 2), PAWL_OK);
-	struct core_request r = permits_request(key, stage_lock(2), 1, 2, WAIT);
+	assert_int_equal(take_permits(s, 1, key, stage_lock(1), of, of), PAWL_OK);
+	struct core_request r = permits_request(key, stage_lock(2), 1, of, WAIT);
 	r.terms.priority = 5;
-	uint64_t one = stage_ask(s, 1, r);
+	uint64_t urgent = stage_ask(s, 1, r);
 	stage_settle(s);
-	uint64_t both = wait_permits(s, 1, key, stage_lock(3), 2, 2),
-		later = wait_permits(s, 0, key, stage_lock(4), 1, 2);
+	*first = wait_permits(s, 1, key, stage_lock(3), count, of);
+	*second = wait_permits(s, 0, key, stage_lock(4), 1, of);
 	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
 	stage_stop(s, 0, 1, MESSAGE_TURN, true);
 	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
-	token_of(s, one);
-	assert_false(answered(s, both) || answered(s, later));
-	stage_stop(s, 0, 1, MESSAGE_TURN, false);
-	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
-	token_of(s, both);
-	assert_false(answered(s, later));
-	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
-	token_of(s, later);
+	token_of(s, urgent);
+	return key;
 }
 
-/* As many may go together as there are permits for, also when they want more and more. */
-static void one_who_wants_as_many_or_more_has_its_turn_together(void **state) {
+/* The first one is parked at the home. */
+static void one_who_waits_for_many_is_not_passed(void **state) {
+	struct stage *s = *state;
+	uint64_t first, second;
+	const char *key = two_after_another(s, 2, 2, &first, &second);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
+	token_of(s, second);
+}
+
+/* The home has promised the last permit to the first one. */
+static void one_who_has_the_last_promise_is_not_passed(void **state) {
+	struct stage *s = *state;
+	uint64_t first, second;
+	const char *key = two_after_another(s, 2, 1, &first, &second);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	stage_settle(s);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	token_of(s, second);
+}
+
+static void as_many_have_turns_as_there_are_permits_for(void **state) {
+	struct stage *s = *state;
+	uint64_t first, second;
+	(void)two_after_another(s, 4, 2, &first, &second);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
+	token_of(s, second);
+}
+
+/* Those who are parked need no message to begin. The one who comes last is parked behind another,
+ * while the permit that is free is promised to the first one. */
+static void turns_are_given_while_others_are_parked(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t ids[4];
-	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 9, 9), PAWL_OK);
-	for (uint8_t i = 0; i < 4; i++) {
-		ids[i] = wait_permits(s, i % 3, key, stage_lock((uint8_t)(2 + i)),
-			(uint16_t)(1 + i / 2), 9);
+	uint64_t ids[3];
+	for (uint8_t i = 0; i < 2; i++) {
+		assert_int_equal(take_permits(s, 2, key, stage_lock((uint8_t)(1 + i)), 1, 2),
+			PAWL_OK);
 	}
-	assert_int_equal(stage_count(s, COUNT_turn_given), 4);
-	/* This one has its turn when no other one has. */
-	uint64_t last = wait_permits(s, 1, key, stage_lock(6), 1, 9);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 4);
-	assert_int_equal(release(s, 0, key, stage_lock(1)), PAWL_OK);
-	for (uint8_t i = 0; i < 4; i++) {
+	ids[0] = wait_permits(s, 1, key, stage_lock(3), 1, 2);
+	ids[1] = wait_permits(s, 1, key, stage_lock(4), 1, 2);
+	stage_stop(s, 1, 0, MESSAGE_COMMIT, true);
+	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
+	ids[2] = wait_permits(s, 2, key, stage_lock(5), 1, 2);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
+	stage_stop(s, 1, 0, MESSAGE_COMMIT, false);
+	assert_int_equal(release(s, 2, key, stage_lock(2)), PAWL_OK);
+	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
+	for (uint8_t i = 0; i < 3; i++) {
 		token_of(s, ids[i]);
 	}
-	token_of(s, last);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 5);
-	assert_int_equal(take_permits(s, 0, key, stage_lock(7), 2, 9), PAWL_OK);
-	for (uint8_t i = 0; i < 2; i++) {
-		(void)wait_permits(s, 1, key, stage_lock((uint8_t)(8 + i)), 1, 9);
-	}
-	assert_int_equal(stage_count(s, COUNT_turn_given), 7);
 }
 
 /* The waiter's number is taken by a record that n1 hears of late, and is free again. The waiter's
@@ -400,7 +427,9 @@ int main(void) {
 		NAMED(a_newcomer_passes_turns_that_have_their_numbers),
 		NAMED(a_newcomer_does_not_pass_turns_without_numbers),
 		NAMED(one_who_waits_for_many_is_not_passed),
-		NAMED(one_who_wants_as_many_or_more_has_its_turn_together),
+		NAMED(one_who_has_the_last_promise_is_not_passed),
+		NAMED(as_many_have_turns_as_there_are_permits_for),
+		NAMED(turns_are_given_while_others_are_parked),
 		NAMED(the_first_one_may_take_what_is_reserved_for_others),
 		NAMED(whoever_loses_a_reserved_number_is_told_of_the_next),
 		NAMED(promises_for_which_nothing_is_left_are_displaced),
