@@ -398,10 +398,10 @@ void record_message(const struct core *core, const struct key *key, const struct
  * excludes the other and one of them is for `of` (terms.of). Masters draw tokens of their own for
  * shared locks, other nodes do not. */
 bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint16_t of);
-/* Section 5, Together: tells whether a request may have its turn next to others, as far as permits
- * go: it is promised what it wants at once, or it is parked behind others, and nothing is free that
- * is not promised. The key has a queue. */
-bool rule_permits_together(const struct key *key, struct id128 lock_id, const struct terms *terms);
+/* Section 5, Together: tells whether the first entry without a turn may have one while `out` has
+ * one. */
+bool rule_turns_together(const struct core *core, const struct key *key, const struct queued *out,
+	const struct queued *first);
 /* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
  * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);

@@ -176,19 +176,11 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	return true;
 }
 
-/* Section 5, Together: tells whether the first entry without a turn may have one while this
- * entry has one. */
-static bool may_go_together(const struct core *core, const struct key *key,
-	const struct waiter *out, const struct waiter *first) {
-	return rule_together(core, out->q.peer, first->q.peer, first->q.terms.of) &&
-		!terms_exclude(&out->q.terms, &first->q.terms) &&
-		key_more(key)->turns < PROMISES_A_KEY &&
-		rule_permits_together(key, first->q.lock_id, &first->q.terms);
-}
-
 /* Gives turns to the first entries that have none, whether the key is free or not. While an entry
- * has a turn, another of the same priority has one only next to it (section 10, Order). */
+ * has a turn, another of the same priority has one only next to it (section 10, Order). Who waits
+ * for permits and is parked is the last one in this step (section 5, Together). */
 void queue_give_turn(struct core *core, struct key *key) {
+	const uint32_t parked = key_more(key) ? key_more(key)->parked_count : 0;
 	while (key_more(key) && key_more(key)->waiters > 0 && core_votes(core) &&
 		drop_lost(core, key_more(key))) {
 		struct waiter *first = queue_next(core, key_more(key), NULL, PARTS_NO_TURN);
@@ -197,8 +189,11 @@ void queue_give_turn(struct core *core, struct key *key) {
 		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
 		const bool ahead = same && queue_moved_ahead(core, key_more(key), out, first);
 		if (first == NULL || queue_moved_waits(core, key_more(key), out) ||
-			(same && !ahead && !may_go_together(core, key, out, first)) ||
+			(same && !ahead && !rule_turns_together(core, key, &out->q, &first->q)) ||
 			(out && out->q.terms.priority > first->q.terms.priority)) {
+			return;
+		}
+		if (terms_semaphore(&first->q.terms) && key_more(key)->parked_count > parked) {
 			return;
 		}
 		core->counts[same && !ahead ? COUNT_turn_together : COUNT_turn_overtaken] +=

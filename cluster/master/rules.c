@@ -96,14 +96,21 @@ bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint1
 		(of != MODE_EXCLUSIVE && peer < core->masters && other < core->masters);
 }
 
-bool rule_permits_together(const struct key *key, struct id128 lock_id, const struct terms *terms) {
-	if (!terms_semaphore(terms)) {
-		return true;
-	}
+/* Tells whether a request is promised the permits that it wants at once, or is parked behind others
+ * when nothing is free that is not promised. */
+static bool permits_together(const struct key *key, const struct queued *q) {
 	uint32_t promised;
-	const uint32_t free = key_permits_free(key, lock_id, terms->of, &promised);
+	const uint32_t free = key_permits_free(key, q->lock_id, q->terms.of, &promised);
 	return key_more(key)->parked_count > 0 ? free <= promised
-		: free >= promised + terms->count;
+		: free >= promised + q->terms.count;
+}
+
+bool rule_turns_together(const struct core *core, const struct key *key, const struct queued *out,
+	const struct queued *first) {
+	return rule_together(core, out->peer, first->peer, first->terms.of) &&
+		!terms_exclude(&out->terms, &first->terms) &&
+		key_more(key)->turns < PROMISES_A_KEY &&
+		(!terms_semaphore(&first->terms) || permits_together(key, first));
 }
 
 /* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,

@@ -216,12 +216,15 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 }
 
 /* Somebody with a higher priority waits for one permit, so that nobody else has a turn. Then n2
- * waits for `count` permits, and after it n1, the home, for one. All permits are released. Nobody
- * hears of the turn of n2. */
-static const char *two_after_another(struct stage *s, uint16_t of, uint16_t count,
+ * waits for `count` permits, and after it n1, the home, for one. All permits but `held` are
+ * released. Nobody hears of the turn of n2. */
+static const char *two_after_another(struct stage *s, uint16_t of, uint16_t held, uint16_t count,
 	uint64_t *first, uint64_t *second) {
 	const char *key = key_of_n1(s);
-	assert_int_equal(take_permits(s, 1, key, stage_lock(1), of, of), PAWL_OK);
+	assert_true(held == 0 ||
+		take_permits(s, 2, key, stage_lock(9), held, of) == PAWL_OK);
+	assert_int_equal(take_permits(s, 1, key, stage_lock(1), (uint16_t)(of - held), of),
+		PAWL_OK);
 	struct core_request r = permits_request(key, stage_lock(2), 1, of, WAIT);
 	r.terms.priority = 5;
 	uint64_t urgent = stage_ask(s, 1, r);
@@ -239,7 +242,7 @@ static const char *two_after_another(struct stage *s, uint16_t of, uint16_t coun
 static void one_who_waits_for_many_is_not_passed(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = two_after_another(s, 2, 2, &first, &second);
+	const char *key = two_after_another(s, 2, 0, 2, &first, &second);
 	assert_false(answered(s, first) || answered(s, second));
 	stage_stop(s, 0, 1, MESSAGE_TURN, false);
 	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
@@ -249,13 +252,46 @@ static void one_who_waits_for_many_is_not_passed(void **state) {
 	token_of(s, second);
 }
 
+/* The masters might hear of the second turn first. */
+static void while_one_waits_for_many_nobody_has_a_turn_for_few(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 1, 2), PAWL_OK);
+	uint64_t first = wait_permits(s, 1, key, stage_lock(2), 2, 2),
+		second = wait_permits(s, 0, key, stage_lock(3), 1, 2);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
+	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	token_of(s, second);
+}
+
 /* The home has promised the last permit to the first one. */
 static void one_who_has_the_last_promise_is_not_passed(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = two_after_another(s, 2, 1, &first, &second);
+	const char *key = two_after_another(s, 2, 0, 1, &first, &second);
 	assert_false(answered(s, first) || answered(s, second));
 	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	stage_settle(s);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	token_of(s, second);
+}
+
+/* Neither could be promised anything. A permit comes free at n2 and n3, and then at the home. */
+static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
+	struct stage *s = *state;
+	uint64_t first, second;
+	const char *key = two_after_another(s, 2, 1, 1, &first, &second);
+	stage_stop(s, 2, 0, MESSAGE_RELEASE, true);
+	(void)stage_ask(s, 2, stage_request(CORE_RELEASE, key, stage_lock(9)));
+	stage_settle(s);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	stage_stop(s, 2, 0, MESSAGE_RELEASE, false);
 	stage_settle(s);
 	token_of(s, first);
 	assert_false(answered(s, second));
@@ -266,7 +302,7 @@ static void one_who_has_the_last_promise_is_not_passed(void **state) {
 static void as_many_have_turns_as_there_are_permits_for(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	(void)two_after_another(s, 4, 2, &first, &second);
+	(void)two_after_another(s, 4, 0, 2, &first, &second);
 	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
 	token_of(s, second);
 }
@@ -427,7 +463,9 @@ int main(void) {
 		NAMED(a_newcomer_passes_turns_that_have_their_numbers),
 		NAMED(a_newcomer_does_not_pass_turns_without_numbers),
 		NAMED(one_who_waits_for_many_is_not_passed),
+		NAMED(while_one_waits_for_many_nobody_has_a_turn_for_few),
 		NAMED(one_who_has_the_last_promise_is_not_passed),
+		NAMED(one_who_is_parked_in_the_same_step_is_not_passed),
 		NAMED(as_many_have_turns_as_there_are_permits_for),
 		NAMED(turns_are_given_while_others_are_parked),
 		NAMED(the_first_one_may_take_what_is_reserved_for_others),
