@@ -96,12 +96,14 @@ bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint1
 		(of != MODE_EXCLUSIVE && peer < core->masters && other < core->masters);
 }
 
-/* Tells whether a request is promised the permits that it wants at once, or is parked behind others
- * when nothing is free that is not promised. */
-static bool permits_together(const struct key *key, const struct queued *q) {
+/* Tells whether a request is promised the permits that it wants at once, or is parked behind one
+ * that comes before it when nothing is free that is not promised. */
+static bool permits_together(const struct core *core, const struct key *key,
+	const struct queued *q) {
+	const struct place place = queued_place(q);
 	uint32_t promised;
 	const uint32_t free = key_permits_free(key, q->lock_id, q->terms.of, &promised);
-	return key_more(key)->parked_count > 0 ? free <= promised
+	return queue_parked_before(core, key, q->lock_id, &place) ? free <= promised
 		: free >= promised + q->terms.count;
 }
 
@@ -110,7 +112,7 @@ bool rule_turns_together(const struct core *core, const struct key *key, const s
 	return rule_together(core, out->peer, first->peer, first->terms.of) &&
 		!terms_exclude(&out->terms, &first->terms) &&
 		key_more(key)->turns < PROMISES_A_KEY &&
-		(!terms_semaphore(&first->terms) || permits_together(key, first));
+		(!terms_semaphore(&first->terms) || permits_together(core, key, first));
 }
 
 /* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,

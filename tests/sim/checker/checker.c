@@ -283,26 +283,6 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 	}
 }
 
-/* Tells whether some master accepted the first lock before the second one ended. */
-static bool overlapped(const struct lock_state *a, const struct lock_state *b) {
-	for (size_t i = 0; i < SIM_NODES_MAX; i++) {
-		if (a->accepted[i] && a->accepted_at[i] <= b->ended_at) {
-			return true;
-		}
-	}
-	return !b->ended;
-}
-
-/* Tells whether both requests hold permits from one turn on, and one needed a message more than the
- * other: an attempt asks again where another lock_id with the same place in the masters' tables of
- * what they lack has just ended (section 2). The quicker one may be released in the meantime. */
-static bool hold_together(const struct checker *c, const struct op_state *w,
-	const struct op_state *other) {
-	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
-	return terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) && overlapped(a, b) &&
-		sim_now(c->sim) <= w->passed_at + c->options.order_slack;
-}
-
 /* Its answer came after the answer of a request that was made later. That is right only if it was
  * granted before, and merely heard of it later, or if both hold from one turn on. */
 static void check_passed(struct checker *c, const struct op_state *w,
@@ -311,7 +291,7 @@ static void check_passed(struct checker *c, const struct op_state *w,
 		return;
 	}
 	const struct op_state *other = &c->ops[w->passed_by - 1];
-	if (reply->error == PAWL_OK && hold_together(c, w, other)) {
+	if (reply->error == PAWL_OK && checker_hold_together(c, w, other, &reply->terms.set)) {
 		return;
 	}
 	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32

@@ -381,6 +381,12 @@ void checker_believed_add(struct key_state *key, const struct terms *terms, uint
 	uint64_t token);
 void checker_ghost(struct checker *c, struct key_state *key, const struct granted *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
+/* Tells whether both requests hold permits from one turn on, and one, which `got` these, needed a
+ * message more: because another lock_id with its place in the masters' tables of what they lack has
+ * just ended (section 2), or the other one was quicker to take a number that no home had reserved.
+ * The quicker one may be released in the meantime. */
+bool checker_hold_together(const struct checker *c, const struct op_state *w,
+	const struct op_state *other, const struct permits *got);
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only);
 void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock,
 	struct permits *set);

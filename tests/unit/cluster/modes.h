@@ -3,6 +3,8 @@
 #ifndef PAWL_TESTS_MODES_H
 #define PAWL_TESTS_MODES_H
 
+#include <stdio.h>
+
 #include "named.h"
 
 static inline struct core_request shared_request(const char *key, struct id128 lock, span_ns wait) {
@@ -46,6 +48,18 @@ static inline uint64_t wait_permits(struct stage *s, uint32_t node, const char *
 static inline struct permits numbers_of(const struct stage *s, uint64_t id) {
 	token_of(s, id);
 	return stage_answer(s, id)->r.terms.set;
+}
+
+/* Returns a key of which n1 is the home. */
+static inline const char *key_of_n1(struct stage *s) {
+	static char key[8];
+	for (uint32_t i = 0;; i++) {
+		snprintf(key, sizeof key, "k%u", i % 1000);
+		(void)stage_do(s, 0, stage_request(CORE_EXPLAIN, key, stage_lock(1)));
+		if (stage_last(s)->witnesses[stage_peer(s, 0, 0)].home) {
+			return key;
+		}
+	}
 }
 
 #endif

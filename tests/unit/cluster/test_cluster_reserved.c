@@ -1,22 +1,8 @@
 /* Permits that several nodes ask for at the same time: the key's home reserves permit numbers, and
  * the others do without them (docs/protocol.md, section 5, Together). */
-#include <stdio.h>
-
 #include "modes.h"
 
 #define CROWD 8
-
-/* Returns a key of which n1 is the home. */
-static const char *key_of_n1(struct stage *s) {
-	static char key[8];
-	for (uint32_t i = 0;; i++) {
-		snprintf(key, sizeof key, "k%u", i % 1000);
-		(void)stage_do(s, 0, stage_request(CORE_EXPLAIN, key, stage_lock(1)));
-		if (stage_last(s)->witnesses[stage_peer(s, 0, 0)].home) {
-			return key;
-		}
-	}
-}
 
 static uint64_t ask(struct stage *s, uint32_t node, const char *key, uint8_t lock, uint16_t of) {
 	return stage_ask(s, node, permits_request(key, stage_lock(lock), 1, of, WAIT));
@@ -215,122 +201,6 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	no_two_met(s);
 }
 
-/* Somebody with a higher priority waits for one permit, so that nobody else has a turn. Then n2
- * waits for `count` permits, and after it n1, the home, for one. All permits but `held` are
- * released. Nobody hears of the turn of n2. */
-static const char *two_after_another(struct stage *s, uint16_t of, uint16_t held, uint16_t count,
-	uint64_t *first, uint64_t *second) {
-	const char *key = key_of_n1(s);
-	assert_true(held == 0 ||
-		take_permits(s, 2, key, stage_lock(9), held, of) == PAWL_OK);
-	assert_int_equal(take_permits(s, 1, key, stage_lock(1), (uint16_t)(of - held), of),
-		PAWL_OK);
-	struct core_request r = permits_request(key, stage_lock(2), 1, of, WAIT);
-	r.terms.priority = 5;
-	uint64_t urgent = stage_ask(s, 1, r);
-	stage_settle(s);
-	*first = wait_permits(s, 1, key, stage_lock(3), count, of);
-	*second = wait_permits(s, 0, key, stage_lock(4), 1, of);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
-	stage_stop(s, 0, 1, MESSAGE_TURN, true);
-	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
-	token_of(s, urgent);
-	return key;
-}
-
-/* The first one is parked at the home. */
-static void one_who_waits_for_many_is_not_passed(void **state) {
-	struct stage *s = *state;
-	uint64_t first, second;
-	const char *key = two_after_another(s, 2, 0, 2, &first, &second);
-	assert_false(answered(s, first) || answered(s, second));
-	stage_stop(s, 0, 1, MESSAGE_TURN, false);
-	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
-	token_of(s, first);
-	assert_false(answered(s, second));
-	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
-	token_of(s, second);
-}
-
-/* The masters might hear of the second turn first. */
-static void while_one_waits_for_many_nobody_has_a_turn_for_few(void **state) {
-	struct stage *s = *state;
-	const char *key = key_of_n1(s);
-	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 1, 2), PAWL_OK);
-	uint64_t first = wait_permits(s, 1, key, stage_lock(2), 2, 2),
-		second = wait_permits(s, 0, key, stage_lock(3), 1, 2);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
-	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
-	token_of(s, first);
-	assert_false(answered(s, second));
-	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
-	token_of(s, second);
-}
-
-/* The home has promised the last permit to the first one. */
-static void one_who_has_the_last_promise_is_not_passed(void **state) {
-	struct stage *s = *state;
-	uint64_t first, second;
-	const char *key = two_after_another(s, 2, 0, 1, &first, &second);
-	assert_false(answered(s, first) || answered(s, second));
-	stage_stop(s, 0, 1, MESSAGE_TURN, false);
-	stage_settle(s);
-	token_of(s, first);
-	assert_false(answered(s, second));
-	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
-	token_of(s, second);
-}
-
-/* Neither could be promised anything. A permit comes free at n2 and n3, and then at the home. */
-static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
-	struct stage *s = *state;
-	uint64_t first, second;
-	const char *key = two_after_another(s, 2, 1, 1, &first, &second);
-	stage_stop(s, 2, 0, MESSAGE_RELEASE, true);
-	(void)stage_ask(s, 2, stage_request(CORE_RELEASE, key, stage_lock(9)));
-	stage_settle(s);
-	assert_false(answered(s, first) || answered(s, second));
-	stage_stop(s, 0, 1, MESSAGE_TURN, false);
-	stage_stop(s, 2, 0, MESSAGE_RELEASE, false);
-	stage_settle(s);
-	token_of(s, first);
-	assert_false(answered(s, second));
-	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
-	token_of(s, second);
-}
-
-static void as_many_have_turns_as_there_are_permits_for(void **state) {
-	struct stage *s = *state;
-	uint64_t first, second;
-	(void)two_after_another(s, 4, 0, 2, &first, &second);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
-	token_of(s, second);
-}
-
-/* Those who are parked need no message to begin. The one who comes last is parked behind another,
- * while the permit that is free is promised to the first one. */
-static void turns_are_given_while_others_are_parked(void **state) {
-	struct stage *s = *state;
-	const char *key = key_of_n1(s);
-	uint64_t ids[3];
-	for (uint8_t i = 0; i < 2; i++) {
-		assert_int_equal(take_permits(s, 2, key, stage_lock((uint8_t)(1 + i)), 1, 2),
-			PAWL_OK);
-	}
-	ids[0] = wait_permits(s, 1, key, stage_lock(3), 1, 2);
-	ids[1] = wait_permits(s, 1, key, stage_lock(4), 1, 2);
-	stage_stop(s, 1, 0, MESSAGE_COMMIT, true);
-	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
-	ids[2] = wait_permits(s, 2, key, stage_lock(5), 1, 2);
-	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
-	stage_stop(s, 1, 0, MESSAGE_COMMIT, false);
-	assert_int_equal(release(s, 2, key, stage_lock(2)), PAWL_OK);
-	assert_int_equal(release(s, 1, key, stage_lock(3)), PAWL_OK);
-	for (uint8_t i = 0; i < 3; i++) {
-		token_of(s, ids[i]);
-	}
-}
-
 /* The waiter's number is taken by a record that n1 hears of late, and is free again. The waiter's
  * node does not know yet that n1 has displaced its promise. */
 static void a_newcomer_does_not_pass_turns_without_numbers(void **state) {
@@ -462,12 +332,6 @@ int main(void) {
 		WITH_REPLICAS(a_home_that_has_parked_the_request_is_not_waited_for_too_long),
 		NAMED(a_newcomer_passes_turns_that_have_their_numbers),
 		NAMED(a_newcomer_does_not_pass_turns_without_numbers),
-		NAMED(one_who_waits_for_many_is_not_passed),
-		NAMED(while_one_waits_for_many_nobody_has_a_turn_for_few),
-		NAMED(one_who_has_the_last_promise_is_not_passed),
-		NAMED(one_who_is_parked_in_the_same_step_is_not_passed),
-		NAMED(as_many_have_turns_as_there_are_permits_for),
-		NAMED(turns_are_given_while_others_are_parked),
 		NAMED(the_first_one_may_take_what_is_reserved_for_others),
 		NAMED(whoever_loses_a_reserved_number_is_told_of_the_next),
 		NAMED(promises_for_which_nothing_is_left_are_displaced),
