@@ -238,16 +238,21 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
 	struct id128 but);
 
-/* Gives the turn to this coordinator's entry. False: there is none, or it has the turn already. */
-bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
-
 /* Returns this coordinator's entry for the lock_id in the key's queue; NULL: there is none. Where
  * there is one, this master is the home of the request. */
 struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id);
 
-/* Gives the turn to the first entry of the key's queue, if it may have it now. */
-void queue_give_turn(struct core *core, struct key *key);
+/* The entry has the turn from now on. */
+void queue_mark_turn(struct core *core, struct waiter *w);
+
+/* Frees the lost entries that stand first in their part of the queue. False: there are more of them
+ * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
+ * turn again (queue_lost_go_on). */
+bool queue_drop_lost(struct core *core, struct key_more *more);
+
+/* Tells whether the request of an entry in the key's queue is parked here. */
+bool queue_parked(const struct core *core, const struct key *key, const struct queued *entry);
 
 /* Tells whether every parked request of the key is of this coordinator. */
 bool queue_parked_alone(const struct key *key, uint32_t peer);
@@ -371,6 +376,18 @@ void queue_moved_timer(struct core *core);
 bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
 	const struct message *m);
 
+/* ---- turns.c ---- */
+
+/* Gives turns to the first entries of the key's queue that have none, if they may have them now. */
+void queue_give_turn(struct core *core, struct key *key);
+
+/* Gives the turn to this coordinator's entry, which the holder has named. False: there is none, or
+ * it has the turn already. */
+bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
+
+/* Gives the turn to an entry whose request has it already, or whose lock_id is held here. */
+void queue_turn_again(struct core *core, struct waiter *w);
+
 /* ---- sent_again.c ---- */
 
 /* Returns an entry for the same request that came through another coordinator; with `behind` the
@@ -398,10 +415,11 @@ void record_message(const struct core *core, const struct key *key, const struct
  * excludes the other and one of them is for `of` (terms.of). Masters draw tokens of their own for
  * shared locks, other nodes do not. */
 bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint16_t of);
-/* Section 5, Together: tells whether the first entry without a turn may have one while `out` has
- * one. */
-bool rule_turns_together(const struct core *core, const struct key *key, const struct queued *out,
-	const struct queued *first);
+/* Section 5, Together: tells whether a queue entry may have its turn next to others where a request
+ * for a promise with that turn is answered so. Who is not promised permits is to be parked behind
+ * one that comes before it, while nothing is free that is not promised. */
+bool rule_turn_next(const struct core *core, const struct key *key, const struct queued *q,
+	enum status s);
 /* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
  * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);

@@ -50,6 +50,10 @@ static struct parked *find_parked(const struct core *core, const struct key *key
 		: NULL;
 }
 
+bool queue_parked(const struct core *core, const struct key *key, const struct queued *entry) {
+	return find_parked(core, key, entry->peer, entry->lock_id) != NULL;
+}
+
 bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
 	const struct message *m) {
 	struct parked *k = find_parked(core, key, from, m->lock_id);

@@ -1,5 +1,5 @@
 /* queue.c: the queue of the keys whose home this node is (section 5). The home only keeps the order
- * and gives the turn; it is the quorum that grants the lock. */
+ * and gives the turn (turns.c); it is the quorum that grants the lock. */
 #include "master.h"
 #include "first.h"
 
@@ -94,7 +94,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
 
-static void mark_turn(struct core *core, struct waiter *w) {
+void queue_mark_turn(struct core *core, struct waiter *w) {
 	if (!w->turn) {
 		struct tree_node **from = part_of(w);
 		w->turn = true;
@@ -113,54 +113,9 @@ struct waiter *queue_first_other(const struct core *core, const struct key_more 
 	return w;
 }
 
-/* ---- turns ---- */
+/* ---- entering and leaving ---- */
 
-/* Gives the turn. "Your turn" is at the same time the home's promise, if the key is free here;
- * otherwise the message says what stands in the way, and the request is parked. named: the holder
- * has named this request, which passes those that are parked (section 10, Hand-over). */
-static void turn_to(struct core *core, struct waiter *w, bool named) {
-	const struct queued *q = &w->q;
-	struct key *key = q->key;
-	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key),
-		.lock_id = q->lock_id, .attempt = q->attempt,
-		.identity = waiter_identity(w),
-		.flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket,
-		.ballot = first_of_waiter(core, w) };
-	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
-	mark_turn(core, w);
-	COUNT(core, turn_given);
-	turn.status = named ? rule_promise(core, key, q->peer, &ask)
-		: rule_promise_in_order(core, key, q->peer, &ask);
-	if (turn.status == STATUS_OK) {
-		master_grant(core, key, &ask, q->peer, &turn);
-		queue_promise_changed(core, key);
-	} else if (turn.status == STATUS_HELD_SELF) {
-		master_held_self(core, key, key_record(key, q->lock_id), &turn);
-	} else {
-		master_blocker(core, key, q->lock_id, &q->terms, &turn);
-		if (queue_park(core, key, q->peer, &ask, turn.status)) {
-			turn.status = STATUS_PARKED;
-		}
-	}
-	out_send(core, q->peer, &turn);
-}
-
-/* Gives the turn to the entry, and to the others for its request (section 5, Sent again). */
-static void turns_to(struct core *core, struct waiter *w, bool named) {
-	turn_to(core, w, named);
-	for (struct waiter *twin = queue_twin(core, w, NULL); twin;
-		twin = queue_twin(core, w, twin)) {
-		if (!twin->turn) {
-			COUNT(core, turn_again);
-			turn_to(core, twin, named);
-		}
-	}
-}
-
-/* Frees the lost entries that stand first in their part of the queue. False: there are more of them
- * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
- * turn again (queue_lost_go_on). */
-static bool drop_lost(struct core *core, struct key_more *more) {
+bool queue_drop_lost(struct core *core, struct key_more *more) {
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		struct waiter *w;
 		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL &&
@@ -175,34 +130,6 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	}
 	return true;
 }
-
-/* Gives turns to the first entries that have none, whether the key is free or not. While an entry
- * has a turn, another of the same priority has one only next to it (section 10, Order). Who waits
- * for permits and is parked is the last one in this step (section 5, Together). */
-void queue_give_turn(struct core *core, struct key *key) {
-	const uint32_t parked = key_more(key) ? key_more(key)->parked_count : 0;
-	while (key_more(key) && key_more(key)->waiters > 0 && core_votes(core) &&
-		drop_lost(core, key_more(key))) {
-		struct waiter *first = queue_next(core, key_more(key), NULL, PARTS_NO_TURN);
-		/* Of the entries with a turn, this is the one with the highest priority. */
-		const struct waiter *out = queue_next(core, key_more(key), NULL, PARTS_TURN);
-		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
-		const bool ahead = same && queue_moved_ahead(core, key_more(key), out, first);
-		if (first == NULL || queue_moved_waits(core, key_more(key), out) ||
-			(same && !ahead && !rule_turns_together(core, key, &out->q, &first->q)) ||
-			(out && out->q.terms.priority > first->q.terms.priority)) {
-			return;
-		}
-		if (terms_semaphore(&first->q.terms) && key_more(key)->parked_count > parked) {
-			return;
-		}
-		core->counts[same && !ahead ? COUNT_turn_together : COUNT_turn_overtaken] +=
-			out != NULL;
-		turns_to(core, first, false);
-	}
-}
-
-/* ---- entering and leaving ---- */
 
 struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id) {
@@ -222,15 +149,6 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 		w = queued_owner_next(core, more, owner, w);
 	}
 	return NULL;
-}
-
-bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
-	struct waiter *w = queue_find(core, key, peer, lock_id);
-	if (w == NULL || w->turn || waiter_lost(core, w)) {
-		return false;
-	}
-	turns_to(core, w, true);
-	return true;
 }
 
 /* A try-lock is refused when an entry with a wait time is ahead of it, or when a record that
@@ -315,7 +233,7 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	if (w && (turn || key_record(key, w->q.lock_id))) {
 		/* The request has a turn already, or its lock_id is held here. */
 		core->counts[COUNT_turn_again] += turn;
-		turn_to(core, w, false);
+		queue_turn_again(core, w);
 	}
 	if (key) {
 		queue_give_turn(core, key);
@@ -399,7 +317,7 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 		q = queued_of_lock_next(q)) {
 		/* The coordinator that sent the commit has its entry dropped anyway. */
 		if (q->peer != by && !waiter_lost(core, waiter_of(q))) {
-			turn_to(core, waiter_of(q), false);
+			queue_turn_again(core, waiter_of(q));
 		}
 	}
 	for (struct waiter *w = queue_next(core, key_more(key), NULL, PARTS_TRIES), *next; w;

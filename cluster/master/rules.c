@@ -96,25 +96,6 @@ bool rule_together(const struct core *core, uint32_t peer, uint32_t other, uint1
 		(of != MODE_EXCLUSIVE && peer < core->masters && other < core->masters);
 }
 
-/* Tells whether a request is promised the permits that it wants at once, or is parked behind one
- * that comes before it when nothing is free that is not promised. */
-static bool permits_together(const struct core *core, const struct key *key,
-	const struct queued *q) {
-	const struct place place = queued_place(q);
-	uint32_t promised;
-	const uint32_t free = key_permits_free(key, q->lock_id, q->terms.of, &promised);
-	return queue_parked_before(core, key, q->lock_id, &place) ? free <= promised
-		: free >= promised + q->terms.count;
-}
-
-bool rule_turns_together(const struct core *core, const struct key *key, const struct queued *out,
-	const struct queued *first) {
-	return rule_together(core, out->peer, first->peer, first->terms.of) &&
-		!terms_exclude(&out->terms, &first->terms) &&
-		key_more(key)->turns < PROMISES_A_KEY &&
-		(!terms_semaphore(&first->terms) || permits_together(core, key, first));
-}
-
 /* Section 5, Together: a key may be promised to several lock_ids, if none of them excludes another,
  * and their coordinators go together. */
 static enum status rule_promised(const struct core *core, const struct key *key, uint32_t from,
@@ -192,6 +173,17 @@ enum status rule_promise_in_order(const struct core *core, const struct key *key
 	return s == STATUS_OK && !key_promise(key, m->lock_id) &&
 			queue_parked_before(core, key, m->lock_id, &place)
 		? STATUS_QUEUED : s;
+}
+
+bool rule_turn_next(const struct core *core, const struct key *key, const struct queued *q,
+	enum status s) {
+	if (s == STATUS_OK || s == STATUS_HELD_SELF || !terms_semaphore(&q->terms)) {
+		return true;
+	}
+	const struct place place = queued_place(q);
+	uint32_t promised;
+	return queue_parked_before(core, key, q->lock_id, &place) &&
+		key_permits_free(key, q->lock_id, q->terms.of, &promised) <= promised;
 }
 
 /* R2: the token must be above what was noted for this lock_id; where nothing was noted, above the

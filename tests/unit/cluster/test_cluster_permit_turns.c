@@ -107,6 +107,41 @@ static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
 	token_of(s, second);
 }
 
+static int setup_replicas(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	*state = stage_born(&o);
+	stage_wait(*state, 30 * SPAN_MS);
+	return 0;
+}
+
+/* A replica waits for a permit with a high and with a low priority, and has turns for both. When it
+ * gets the first, the second one's promise is still in the way of n2, which comes before it. */
+static void one_who_is_refused_is_not_passed(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 4, 4), PAWL_OK);
+	struct core_request r = permits_request(key, stage_lock(5), 1, 4, WAIT);
+	r.terms.priority = -1;
+	uint64_t low = stage_ask(s, 3, r);
+	stage_settle(s);
+	r.lock_id = stage_lock(2);
+	r.terms.priority = 5;
+	uint64_t high = stage_ask(s, 3, r);
+	stage_settle(s);
+	uint64_t first = wait_permits(s, 1, key, stage_lock(3), 2, 4),
+		second = wait_permits(s, 0, key, stage_lock(4), 2, 4);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
+	stage_stop(s, 0, 1, MESSAGE_TURN, true);
+	assert_int_equal(release(s, 1, key, stage_lock(1)), PAWL_OK);
+	token_of(s, low);
+	token_of(s, high);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	stage_settle(s);
+	token_of(s, first);
+}
+
 static void as_many_have_turns_as_there_are_permits_for(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
@@ -148,6 +183,8 @@ int main(void) {
 		NAMED(one_who_has_the_last_promise_is_not_passed),
 		NAMED(one_who_has_the_last_promise_is_not_passed_before_one_who_is_parked),
 		NAMED(one_who_is_parked_in_the_same_step_is_not_passed),
+		cmocka_unit_test_setup_teardown(one_who_is_refused_is_not_passed, setup_replicas,
+			named_teardown),
 		NAMED(as_many_have_turns_as_there_are_permits_for),
 		NAMED(turns_are_given_while_others_are_parked),
 	};
