@@ -229,6 +229,9 @@ static void asked(void *ctx, uint32_t node, const struct core_request *request) 
 	op->asked_at = sim_now(c->sim);
 	op->asked_epoch = c->views[node].epoch;
 	op->again = op->known && op->op.op == CORE_ACQUIRE && some_has(c, op->op.lock);
+	if (op->known && op->op.op == CORE_ACQUIRE) {
+		c->locks[op->op.lock].turn_at = 0;
+	}
 }
 
 /* A lease that was over at some masters was extended, and displaces the promise of the next lock
@@ -255,6 +258,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		} else if (m->kind == MESSAGE_DISPLACED) {
 			saw_displaced(ctx, m);
 		}
+		checker_turn_seen(ctx, m);
 		saw_drop(ctx, node, m);
 	}
 }
@@ -280,61 +284,6 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 			", but that is no quorum of an epoch: %" PRIu32
 			" nodes accepted it (the answer says %" PRIu32 ", with a quorum of %" PRIu32
 			")", op->op.lock, reply->token, accepted, reply->acks, reply->quorum);
-	}
-}
-
-/* Its answer came after the answer of a request that was made later. That is right only if it was
- * granted before, and merely heard of it later, or if both hold from one turn on. */
-static void check_passed(struct checker *c, const struct op_state *w,
-	const struct core_reply *reply) {
-	if (w->passed_by == 0 || (reply->error == PAWL_OK && reply->token < w->passed_token)) {
-		return;
-	}
-	const struct op_state *other = &c->ops[w->passed_by - 1];
-	if (reply->error == PAWL_OK && checker_hold_together(c, w, other, &reply->terms.set)) {
-		return;
-	}
-	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32
-		" (asked for at %.6f) is granted with token %" PRIu64 " before L%" PRIu32
-		", which has waited since %.6f and is answered %d with token %" PRIu64,
-		other->op.lock, (double)other->invoked / 1e9, w->passed_token, w->op.lock,
-		(double)w->invoked / 1e9, reply->error, reply->token);
-}
-
-static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
-	return c->locks[a].wanted.of == MODE_SHARED && c->locks[b].wanted.of == MODE_SHARED;
-}
-
-/* Section 5: the request that came first to the home is served first. There are exceptions. A try
- * has no place in the queue: it may find the key free at q masters while the release is still on
- * its way to the home. A client that repeats what a master still has is no newcomer. A waiter whom
- * the holder names goes before all others (section 10, Hand-over). A waiter whose turn is taken by
- * a lease that comes back may lose it to the next. Those who share the key hold it at once: neither
- * waits for the other. */
-static void check_order(struct checker *c, const struct op_state *granted,
-	const struct core_reply *reply) {
-	span_ns slack = c->options.order_slack;
-	struct key_state *key = checker_key(c, granted->op.key);
-	/* It was asked for right after the turn had passed to the next one, and was granted at
-	 * once: the masters may not have heard yet whose turn it is. */
-	bool close = granted->invoked < key->turn_passed_at + slack &&
-		sim_now(c->sim) < granted->invoked + slack;
-	bool named = key->named_at && granted->invoked < key->named_at;
-	key->turn_passed_at = sim_now(c->sim);
-	key->named_at = 0;
-	for (uint64_t id = 0; slack && !close && !named && !granted->again &&
-		granted->op.wait > 0 && id < c->op_capacity; id++) {
-		struct op_state *w = &c->ops[id];
-		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE &&
-			w->op.key == granted->op.key && w->op.wait > 0 &&
-			w->invoked >= 3 * SPAN_S && w->op.priority >= granted->op.priority &&
-			w->invoked + slack < granted->invoked && w->passed_by == 0 &&
-			c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim) &&
-			!both_share(c, w->op.lock, granted->op.lock)) {
-			w->passed_by = (uint64_t)(granted - c->ops) + 1;
-			w->passed_token = reply->token;
-			w->passed_at = sim_now(c->sim);
-		}
 	}
 }
 
@@ -376,7 +325,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		reply->error == PAWL_ENOQUORUM) {
 		checker_refused(c, node, op, reply);
 	}
-	check_passed(c, op, reply);
+	checker_passed(c, op, reply);
 	if (op->known && op->op.op == CORE_ACQUIRE && op->op.wait > 0 && reply->error) {
 		checker_key(c, op->op.key)->turn_passed_at = sim_now(c->sim);
 	}
@@ -394,7 +343,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	}
 	if (op->op.op == CORE_ACQUIRE) {
 		check_honest(c, node, op, reply);
-		check_order(c, op, reply);
+		checker_order(c, op, reply);
 	}
 	if (op->op.op == CORE_ACQUIRE_ALL) {
 		check_all(c, node, op, reply);

@@ -162,6 +162,8 @@ struct lock_state {
 	uint64_t unseen_token[SIM_NODES_MAX];
 	/* When a lease that came back took its turn from it. */
 	int64_t displaced_at;
+	/* When its request was given its turn; 0: not yet. */
+	int64_t turn_at;
 	/* The highest token of an acquire's answer. */
 	uint64_t answered;
 	/* Some node's answer held all the time between these two. */
@@ -381,15 +383,18 @@ void checker_believed_add(struct key_state *key, const struct terms *terms, uint
 	uint64_t token);
 void checker_ghost(struct checker *c, struct key_state *key, const struct granted *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
-/* Tells whether both requests hold permits from one turn on, and one, which `got` these, needed a
- * message more: because another lock_id with its place in the masters' tables of what they lack has
- * just ended (section 2), or the other one was quicker to take a number that no home had reserved.
- * The quicker one may be released in the meantime. */
-bool checker_hold_together(const struct checker *c, const struct op_state *w,
-	const struct op_state *other, const struct permits *got);
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only);
 void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock,
 	struct permits *set);
+
+/* ---- checker_order.c ---- */
+/* Call it for each message that is sent. */
+void checker_turn_seen(struct checker *c, const struct message *m);
+/* An acquire is answered: whether another one that was made later was answered before it. */
+void checker_passed(struct checker *c, const struct op_state *w, const struct core_reply *reply);
+/* An acquire is granted: whether it passes another one that waits. */
+void checker_order(struct checker *c, const struct op_state *granted,
+	const struct core_reply *reply);
 
 /* ---- checker_values.c ---- */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);

@@ -158,21 +158,3 @@ void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock
 		at = &g->next;
 	}
 }
-
-/* Tells whether some master accepted the first lock before the second one ended. */
-static bool overlapped(const struct lock_state *a, const struct lock_state *b) {
-	for (size_t i = 0; i < SIM_NODES_MAX; i++) {
-		if (a->accepted[i] && a->accepted_at[i] <= b->ended_at) {
-			return true;
-		}
-	}
-	return !b->ended;
-}
-
-bool checker_hold_together(const struct checker *c, const struct op_state *w,
-	const struct op_state *other, const struct permits *got) {
-	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
-	return sim_now(c->sim) <= w->passed_at + c->options.order_slack &&
-		terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) &&
-		(overlapped(a, b) || !permits_meet(*got, b->given));
-}
