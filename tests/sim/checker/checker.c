@@ -231,6 +231,7 @@ static void asked(void *ctx, uint32_t node, const struct core_request *request) 
 	op->again = op->known && op->op.op == CORE_ACQUIRE && some_has(c, op->op.lock);
 	if (op->known && op->op.op == CORE_ACQUIRE) {
 		c->locks[op->op.lock].turn_at = 0;
+		c->locks[op->op.lock].queue_round = 0;
 	}
 }
 
@@ -247,7 +248,6 @@ static void saw_displaced(struct checker *c, const struct message *m) {
 /* A coordinator that is a master accepts without sending itself a message. */
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
 	const struct checker *c = ctx;
-	(void)to;
 	for (size_t i = 0; !c->liar.lies && i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_COMMIT) {
@@ -258,7 +258,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		} else if (m->kind == MESSAGE_DISPLACED) {
 			saw_displaced(ctx, m);
 		}
-		checker_turn_seen(ctx, m);
+		checker_turn_seen(ctx, node, to, m);
 		saw_drop(ctx, node, m);
 	}
 }

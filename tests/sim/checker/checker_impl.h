@@ -162,8 +162,11 @@ struct lock_state {
 	uint64_t unseen_token[SIM_NODES_MAX];
 	/* When a lease that came back took its turn from it. */
 	int64_t displaced_at;
-	/* When its request was given its turn; 0: not yet. */
+	/* When its request was given its turn; 0: not yet. The node and the round with which the
+	 * request entered a queue last. */
 	int64_t turn_at;
+	uint64_t queue_round;
+	uint32_t queue_node;
 	/* The highest token of an acquire's answer. */
 	uint64_t answered;
 	/* Some node's answer held all the time between these two. */
@@ -389,7 +392,7 @@ void checker_terms_believed(struct checker *c, const struct sim_actor *actor, ui
 
 /* ---- checker_order.c ---- */
 /* Call it for each message that is sent. */
-void checker_turn_seen(struct checker *c, const struct message *m);
+void checker_turn_seen(struct checker *c, uint32_t node, uint32_t to, const struct message *m);
 /* An acquire is answered: whether another one that was made later was answered before it. */
 void checker_passed(struct checker *c, const struct op_state *w, const struct core_reply *reply);
 /* An acquire is granted: whether it passes another one that waits. */

@@ -4,12 +4,22 @@
 #include "checker_impl.h"
 #include "pawl/error.h"
 
-/* The home gives a turn, to itself without a message: its coordinator then asks all masters. */
-void checker_turn_seen(struct checker *c, const struct message *m) {
+/* The turn answers the message with which the request entered the queue. It comes without a message
+ * to a coordinator that is the home itself, and that asks the other masters in the same step. */
+void checker_turn_seen(struct checker *c, uint32_t node, uint32_t to, const struct message *m) {
 	const uint32_t lock = sim_name_lock_number(m->lock_id);
-	if (lock < c->lock_count && (m->kind == MESSAGE_TURN ||
-		(m->kind == MESSAGE_PROMISE && (m->flags & FLAG_TURN) &&
-			c->locks[lock].turn_at == 0))) {
+	if (m->kind == MESSAGE_TURN) {
+		for (size_t i = 0; i < c->lock_count; i++) {
+			struct lock_state *l = &c->locks[i];
+			if (l->queue_round == m->round && l->queue_node == to) {
+				l->turn_at = sim_now(c->sim);
+			}
+		}
+	} else if (m->kind == MESSAGE_ENQUEUE && lock < c->lock_count) {
+		c->locks[lock].queue_round = m->round;
+		c->locks[lock].queue_node = node;
+	} else if (m->kind == MESSAGE_PROMISE && lock < c->lock_count &&
+		(m->flags & FLAG_TURN) && c->locks[lock].turn_at == 0) {
 		c->locks[lock].turn_at = sim_now(c->sim);
 	}
 }
