@@ -227,7 +227,8 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
 /* Drops the coordinator's entry for the message's lock_id, if it has the message's ticket. */
 void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m);
 
-/* Drops all entries and parked requests of the lock_id, because it was released. */
+/* Drops all entries and parked requests of the lock_id, because it was released. The caller then
+ * calls queue_record_ended. */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id);
 
 /* A record of this lock_id has become held. `by`: the peer that coordinated the commit. */

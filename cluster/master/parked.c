@@ -171,6 +171,7 @@ void queue_record_ended(struct core *core, struct key *key) {
 	}
 	if (key_more(key)) {
 		queue_parked_again(core, key);
+		queue_give_turn(core, key);
 	}
 }
 

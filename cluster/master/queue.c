@@ -297,8 +297,6 @@ static __attribute__((noinline)) void drop_lock(struct core *core, struct key *k
 				.status = STATUS_RELEASED });
 		waiter_free(core, waiter_of(q));
 	}
-	queue_parked_again(core, key);
-	queue_give_turn(core, key);
 }
 
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {

@@ -107,6 +107,30 @@ static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
 	token_of(s, second);
 }
 
+/* n2 stands still, and has the promise of the last permit. Another one comes free because a lease
+ * ends. */
+static void what_comes_free_goes_to_the_next_one(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	assert_int_equal(take_permits(s, 2, key, stage_lock(1), 2, 3), PAWL_OK);
+	struct core_request r = permits_request(key, stage_lock(9), 1, 3, 0);
+	r.lease = 200 * SPAN_MS;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	r = permits_request(key, stage_lock(2), 1, 3, WAIT);
+	r.terms.priority = 5;
+	uint64_t urgent = stage_ask(s, 2, r);
+	stage_settle(s);
+	(void)wait_permits(s, 1, key, stage_lock(3), 1, 3);
+	uint64_t second = wait_permits(s, 0, key, stage_lock(4), 1, 3);
+	stage_pause(s, 1);
+	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
+	token_of(s, urgent);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
+	assert_false(answered(s, second));
+	stage_wait(s, 250 * SPAN_MS);
+	token_of(s, second);
+}
+
 static int setup_replicas(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
@@ -183,6 +207,7 @@ int main(void) {
 		NAMED(one_who_has_the_last_promise_is_not_passed),
 		NAMED(one_who_has_the_last_promise_is_not_passed_before_one_who_is_parked),
 		NAMED(one_who_is_parked_in_the_same_step_is_not_passed),
+		NAMED(what_comes_free_goes_to_the_next_one),
 		cmocka_unit_test_setup_teardown(one_who_is_refused_is_not_passed, setup_replicas,
 			named_teardown),
 		NAMED(as_many_have_turns_as_there_are_permits_for),
