@@ -114,7 +114,7 @@ static void what_comes_free_goes_to_the_next_one(void **state) {
 	const char *key = key_of_n1(s);
 	assert_int_equal(take_permits(s, 2, key, stage_lock(1), 2, 3), PAWL_OK);
 	struct core_request r = permits_request(key, stage_lock(9), 1, 3, 0);
-	r.lease = 200 * SPAN_MS;
+	r.lease = 50 * SPAN_MS;
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	r = permits_request(key, stage_lock(2), 1, 3, WAIT);
 	r.terms.priority = 5;
@@ -127,7 +127,7 @@ static void what_comes_free_goes_to_the_next_one(void **state) {
 	token_of(s, urgent);
 	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
 	assert_false(answered(s, second));
-	stage_wait(s, 250 * SPAN_MS);
+	stage_wait(s, 70 * SPAN_MS);
 	token_of(s, second);
 }
 
