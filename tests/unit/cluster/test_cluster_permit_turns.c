@@ -114,8 +114,9 @@ static void what_comes_free_goes_to_the_next_one(void **state) {
 	const char *key = key_of_n1(s);
 	assert_int_equal(take_permits(s, 2, key, stage_lock(1), 2, 3), PAWL_OK);
 	struct core_request r = permits_request(key, stage_lock(9), 1, 3, 0);
-	r.lease = 50 * SPAN_MS;
+	r.lease = 100 * SPAN_MS;
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	stage_wait(s, 50 * SPAN_MS);
 	r = permits_request(key, stage_lock(2), 1, 3, WAIT);
 	r.terms.priority = 5;
 	uint64_t urgent = stage_ask(s, 2, r);
