@@ -24,37 +24,26 @@ void checker_turn_seen(struct checker *c, uint32_t node, uint32_t to, const stru
 	}
 }
 
-/* Tells whether some master accepted the first lock before the second one ended. */
-static bool overlapped(const struct lock_state *a, const struct lock_state *b) {
-	for (size_t i = 0; i < SIM_NODES_MAX; i++) {
-		if (a->accepted[i] && a->accepted_at[i] <= b->ended_at) {
-			return true;
-		}
-	}
-	return !b->ended;
-}
-
-/* Tells whether both requests hold permits from one turn on, and one, which `got` these, needed a
- * message more: because another lock_id with its place in the masters' tables of what they lack has
- * just ended (section 2), or the other one was quicker to take a number that no home had reserved.
- * The quicker one may be released in the meantime. */
-static bool hold_together(const struct checker *c, const struct op_state *w,
-	const struct op_state *other, const struct permits *got) {
-	const struct lock_state *a = &c->locks[w->op.lock], *b = &c->locks[other->op.lock];
-	return sim_now(c->sim) <= w->passed_at + c->options.order_slack &&
-		terms_semaphore(&a->wanted) && terms_semaphore(&b->wanted) &&
-		(overlapped(a, b) || !permits_meet(*got, b->given));
+/* Tells whether both requests have permits from one turn on, and one needed some messages more:
+ * because another lock_id with its place in the masters' tables of what they lack has just ended
+ * (section 2), or the other one was quicker to take a number that no home had reserved, and that
+ * both tried to take. */
+static bool at_once(const struct checker *c, const struct op_state *w,
+	const struct op_state *other) {
+	return terms_semaphore(&c->locks[w->op.lock].wanted) &&
+		terms_semaphore(&c->locks[other->op.lock].wanted) &&
+		sim_now(c->sim) <= w->passed_at + c->options.order_slack;
 }
 
 /* Its answer came after the answer of a request that was made later. That is right only if it was
- * granted before, and merely heard of it later, or if both hold from one turn on. */
+ * granted before, and merely heard of it later, or if both have permits at once. */
 void checker_passed(struct checker *c, const struct op_state *w,
 	const struct core_reply *reply) {
 	if (w->passed_by == 0 || (reply->error == PAWL_OK && reply->token < w->passed_token)) {
 		return;
 	}
 	const struct op_state *other = &c->ops[w->passed_by - 1];
-	if (reply->error == PAWL_OK && hold_together(c, w, other, &reply->terms.set)) {
+	if (reply->error == PAWL_OK && at_once(c, w, other)) {
 		return;
 	}
 	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32
