@@ -29,8 +29,8 @@ class Sharing(unittest.TestCase):
 
     def await_waiters(self, key, count):
         client = self.client("c")
-        while len(client.call("waiters", key=key)["waiters"]) < count:
-            pass
+        pawltest.wait_until(
+            self, lambda: len(client.call("waiters", key=key)["waiters"]) >= count)
 
     # ---- several holders ----
 
@@ -133,8 +133,9 @@ class Sharing(unittest.TestCase):
         for left, name in ((2, "successor"), (1, "high"), (0, "low")):
             client, sent = waiting[name]
             got = client.answer(sent)
-            while any(m["kept"] < left for m in holder.call("explain", key=key)["masters"]):
-                pass  # The waiters that were passed over are soon in the queue again.
+            # The waiters that were passed over are soon in the queue again.
+            pawltest.wait_until(self, lambda: all(
+                m["kept"] >= left for m in holder.call("explain", key=key)["masters"]))
             client.call("release", key=key, lock_id=got["lock_id"])
 
     def test_waiters_are_told_for_all_keys_with_a_prefix(self):
