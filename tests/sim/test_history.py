@@ -92,7 +92,7 @@ def tampered(runs):
     """Returns for each way of tampering how often it was tried, and how often it was found."""
     tried = {}
     for first, lines in runs:
-        # As the check itself does it: clients count less than they believe, because their clocks drift.
+        # Like the check itself: clocks drift, so less counts than clients believe.
         keys, ways = CHECK.locks_by_key(lines, first.get("client_drift_ppm", 0) / 1e6), {}
 
         def try_once(name, lock, change):
