@@ -32,6 +32,12 @@ def boottime():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+def leader_at(node, election):
+    """Returns the name of the leader that the node shows; "" if it shows none."""
+    shown = node.ask("get", key=election)
+    return bytes((shown or {}).get("owner") or b"").decode()
+
+
 class Candidate:
     """One candidate process. Its number decides what it asks for, so that all kinds occur."""
 
@@ -135,8 +141,7 @@ class Nemesis(nemesis.Nemesis):
         """Returns the slot of a candidate that leads, as some node sees it; None if no leader was
         found."""
         election, node = self.random.choice(ELECTIONS), self.node()
-        shown = node.ask("get", key=election) if node else None
-        owner = bytes((shown or {}).get("owner") or b"").decode()
+        owner = leader_at(node, election) if node else ""
         return int(owner[1:]) - 1 if owner else None
 
     def stop_leader(self):
@@ -204,8 +209,7 @@ class Answers:
 
     def shown(self, election):
         """Returns the set of those whom some node shows as the leader."""
-        answers = [node.ask("get", key=election) for node in self.crowd.cluster.nodes.values()]
-        return {bytes((a or {}).get("owner") or b"-").decode() for a in answers}
+        return {leader_at(node, election) or "-" for node in self.crowd.cluster.nodes.values()}
 
     def close(self):
         for tail in self.tails.values():

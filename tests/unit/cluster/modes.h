@@ -50,16 +50,18 @@ static inline struct permits numbers_of(const struct stage *s, uint64_t id) {
 	return stage_answer(s, id)->r.terms.set;
 }
 
-/* Returns a key of which n1 is the home. */
-static inline const char *key_of_n1(struct stage *s) {
-	static char key[8];
-	for (uint32_t i = 0;; i++) {
-		snprintf(key, sizeof key, "k%u", i % 1000);
+/* Returns a key of which this master is the home. */
+static inline const char *key_of_home(struct stage *s, uint32_t home) {
+	static char key[16];
+	for (uint32_t i = 0; i < 1000; i++) {
+		snprintf(key, sizeof key, "k%u", i);
 		(void)stage_do(s, 0, stage_request(CORE_EXPLAIN, key, stage_lock(1)));
-		if (stage_last(s)->witnesses[stage_peer(s, 0, 0)].home) {
+		if (stage_last(s)->witnesses[stage_peer(s, 0, home)].home) {
 			return key;
 		}
 	}
+	fail_msg("there is no key of that home");
+	return NULL;
 }
 
 #endif

@@ -33,6 +33,15 @@ static inline int named_setup(void **state) {
 	return named_setup_of(state, 3, 0);
 }
 
+/* Three masters, and replicas that have found out whom they follow. */
+static inline int named_setup_replicas(void **state, uint32_t replicas) {
+	struct stage_options o = named_options();
+	o.replicas = replicas;
+	*state = stage_born(&o);
+	stage_wait(*state, 30 * SPAN_MS);
+	return 0;
+}
+
 static inline int named_teardown(void **state) {
 	stage_free(*state);
 	return named_memory.used == 0 ? 0 : -1;

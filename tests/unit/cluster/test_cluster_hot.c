@@ -164,11 +164,7 @@ static void a_promise_of_a_replica_ends_with_a_record_of_another_node(void **sta
 }
 
 static int setup_replicas(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 2;
-	*state = stage_born(&o);
-	stage_wait(*state, 30 * SPAN_MS);
-	return 0;
+	return named_setup_replicas(state, 2);
 }
 
 static void permits_of_two_nodes_are_promised_together(void **state) {

@@ -162,11 +162,7 @@ static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 }
 
 static int setup_with_a_replica(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	*state = stage_born(&o);
-	stage_wait(*state, 30 * SPAN_MS);
-	return 0;
+	return named_setup_replicas(state, 1);
 }
 
 /* X asks through a node of its own. X's commit has reached n1 alone when Y's reaches all. */

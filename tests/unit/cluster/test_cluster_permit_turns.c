@@ -2,16 +2,22 @@
  * another (docs/protocol.md, section 5, Together). */
 #include "modes.h"
 
+static uint64_t wait_as(struct stage *s, uint32_t node, const char *key, uint8_t lock,
+	uint16_t count, uint16_t of, int32_t priority) {
+	struct core_request r = permits_request(key, stage_lock(lock), count, of, WAIT);
+	r.terms.priority = priority;
+	uint64_t id = stage_ask(s, node, r);
+	stage_settle(s);
+	return id;
+}
+
 /* n2 has permits of `key` with lock_id 1. Somebody with a higher priority waits for one permit, so
  * that nobody else has a turn. Then n2 waits for `count` permits, and after it n1, the home, for
  * one. The permits are released. Nobody hears of the turn of n2. */
 static void two_after_another(struct stage *s, const char *key, uint16_t of, uint16_t count,
 	uint64_t *first, uint64_t *second) {
 	const uint64_t turns = stage_count(s, COUNT_turn_given);
-	struct core_request r = permits_request(key, stage_lock(2), 1, of, WAIT);
-	r.terms.priority = 5;
-	uint64_t urgent = stage_ask(s, 1, r);
-	stage_settle(s);
+	uint64_t urgent = wait_as(s, 1, key, 2, 1, of, 5);
 	*first = wait_permits(s, 1, key, stage_lock(3), count, of);
 	*second = wait_permits(s, 0, key, stage_lock(4), 1, of);
 	assert_int_equal(stage_count(s, COUNT_turn_given), turns + 1);
@@ -24,7 +30,7 @@ static void two_after_another(struct stage *s, const char *key, uint16_t of, uin
 static void one_who_waits_for_many_is_not_passed(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 2, 2), PAWL_OK);
 	two_after_another(s, key, 2, 2, &first, &second);
 	assert_false(answered(s, first) || answered(s, second));
@@ -39,7 +45,7 @@ static void one_who_waits_for_many_is_not_passed(void **state) {
 /* The masters might hear of the second turn first. */
 static void while_one_waits_for_many_nobody_has_a_turn_for_few(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 1, 2), PAWL_OK);
 	uint64_t first = wait_permits(s, 1, key, stage_lock(2), 2, 2),
 		second = wait_permits(s, 0, key, stage_lock(3), 1, 2);
@@ -55,7 +61,7 @@ static void while_one_waits_for_many_nobody_has_a_turn_for_few(void **state) {
 static void one_who_has_the_last_promise_is_not_passed(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 2, 2), PAWL_OK);
 	two_after_another(s, key, 2, 1, &first, &second);
 	assert_false(answered(s, first) || answered(s, second));
@@ -70,12 +76,9 @@ static void one_who_has_the_last_promise_is_not_passed(void **state) {
 /* One with a lower priority is parked, and waits for both permits. */
 static void one_who_has_the_last_promise_is_not_passed_before_one_who_is_parked(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 2, 2), PAWL_OK);
-	struct core_request r = permits_request(key, stage_lock(5), 2, 2, WAIT);
-	r.terms.priority = -1;
-	uint64_t low = stage_ask(s, 2, r), first, second;
-	stage_settle(s);
+	uint64_t low = wait_as(s, 2, key, 5, 2, 2, -1), first, second;
 	two_after_another(s, key, 2, 1, &first, &second);
 	assert_false(answered(s, low) || answered(s, first) || answered(s, second));
 	stage_stop(s, 0, 1, MESSAGE_TURN, false);
@@ -90,7 +93,7 @@ static void one_who_has_the_last_promise_is_not_passed_before_one_who_is_parked(
 static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 1, 2), PAWL_OK);
 	assert_int_equal(take_permits(s, 2, key, stage_lock(9), 1, 2), PAWL_OK);
 	two_after_another(s, key, 2, 1, &first, &second);
@@ -111,16 +114,13 @@ static void one_who_is_parked_in_the_same_step_is_not_passed(void **state) {
  * ends. */
 static void what_comes_free_goes_to_the_next_one(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 2, key, stage_lock(1), 2, 3), PAWL_OK);
 	struct core_request r = permits_request(key, stage_lock(9), 1, 3, 0);
 	r.lease = 100 * SPAN_MS;
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	stage_wait(s, 50 * SPAN_MS);
-	r = permits_request(key, stage_lock(2), 1, 3, WAIT);
-	r.terms.priority = 5;
-	uint64_t urgent = stage_ask(s, 2, r);
-	stage_settle(s);
+	uint64_t urgent = wait_as(s, 2, key, 2, 1, 3, 5);
 	(void)wait_permits(s, 1, key, stage_lock(3), 1, 3);
 	uint64_t second = wait_permits(s, 0, key, stage_lock(4), 1, 3);
 	stage_pause(s, 1);
@@ -133,27 +133,16 @@ static void what_comes_free_goes_to_the_next_one(void **state) {
 }
 
 static int setup_replicas(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	*state = stage_born(&o);
-	stage_wait(*state, 30 * SPAN_MS);
-	return 0;
+	return named_setup_replicas(state, 1);
 }
 
 /* A replica waits for a permit with a high and with a low priority, and has turns for both. When it
  * gets the first, the second one's promise is still in the way of n2, which comes before it. */
 static void one_who_is_refused_is_not_passed(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 4, 4), PAWL_OK);
-	struct core_request r = permits_request(key, stage_lock(5), 1, 4, WAIT);
-	r.terms.priority = -1;
-	uint64_t low = stage_ask(s, 3, r);
-	stage_settle(s);
-	r.lock_id = stage_lock(2);
-	r.terms.priority = 5;
-	uint64_t high = stage_ask(s, 3, r);
-	stage_settle(s);
+	uint64_t low = wait_as(s, 3, key, 5, 1, 4, -1), high = wait_as(s, 3, key, 2, 1, 4, 5);
 	uint64_t first = wait_permits(s, 1, key, stage_lock(3), 2, 4),
 		second = wait_permits(s, 0, key, stage_lock(4), 2, 4);
 	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
@@ -170,7 +159,7 @@ static void one_who_is_refused_is_not_passed(void **state) {
 static void as_many_have_turns_as_there_are_permits_for(void **state) {
 	struct stage *s = *state;
 	uint64_t first, second;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 1, key, stage_lock(1), 4, 4), PAWL_OK);
 	two_after_another(s, key, 4, 2, &first, &second);
 	assert_int_equal(stage_count(s, COUNT_turn_given), 3);
@@ -181,7 +170,7 @@ static void as_many_have_turns_as_there_are_permits_for(void **state) {
  * while the permit that is free is promised to the first one. */
 static void turns_are_given_while_others_are_parked(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t ids[3];
 	for (uint8_t i = 0; i < 2; i++) {
 		assert_int_equal(take_permits(s, 2, key, stage_lock((uint8_t)(1 + i)), 1, 2),

@@ -44,7 +44,7 @@ static void permits_of_all_nodes_are_promised_together_and_all_have_their_own_nu
 /* What the others have promised may be what the home has reserved for somebody else. */
 static void the_home_is_waited_for(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	hold_n1(s, true);
 	uint64_t second = ask(s, 1, key, 2, 8), third = ask(s, 2, key, 3, 8);
 	stage_settle(s);
@@ -57,7 +57,7 @@ static void the_home_is_waited_for(void **state) {
 
 static void a_node_that_is_alone_does_not_wait_for_the_home(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t ids[CROWD];
 	hold_n1(s, true);
 	for (uint8_t i = 0; i < CROWD; i++) {
@@ -74,7 +74,7 @@ static void a_node_that_is_alone_does_not_wait_for_the_home(void **state) {
 
 static void a_home_that_hangs_is_not_waited_for(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	stage_pause(s, 0);
 	uint64_t second = ask(s, 1, key, 2, 8), third = ask(s, 2, key, 3, 8);
 	stage_wait(s, s->options.request_timeout * 3 / 4);
@@ -114,7 +114,7 @@ static void let_releases_through(struct stage *s) {
 /* Number 0, which the home has reserved for the first one, is not free elsewhere yet. */
 static void what_the_home_has_reserved_is_waited_for(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t second, first = waiters(s, key, &second);
 	release_both(s, key);
 	assert_false(answered(s, first) || answered(s, second));
@@ -131,7 +131,7 @@ static void what_the_home_has_reserved_is_waited_for(void **state) {
  * masters, or what the home has reserved as soon as that is. */
 static void what_the_home_has_reserved_is_not_waited_for_too_long(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t second, first = waiters(s, key, &second);
 	release_both(s, key);
 	assert_false(answered(s, first));
@@ -153,7 +153,7 @@ static uint64_t released_elsewhere(struct stage *s, const char *key, uint64_t *s
 
 static void a_home_that_has_parked_the_request_is_waited_for(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t second, first = released_elsewhere(s, key, &second);
 	let_releases_through(s);
 	assert_int_equal(numbers_of(s, first).w[0], 2);
@@ -163,7 +163,7 @@ static void a_home_that_has_parked_the_request_is_waited_for(void **state) {
 
 static void a_home_that_has_parked_the_request_is_not_waited_for_too_long(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	uint64_t second, first = released_elsewhere(s, key, &second);
 	stage_wait(s, 20 * SPAN_MS);
 	assert_int_equal(numbers_of(s, first).w[0], 2);
@@ -171,11 +171,7 @@ static void a_home_that_has_parked_the_request_is_not_waited_for_too_long(void *
 }
 
 static int setup_replicas(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 2;
-	*state = stage_born(&o);
-	stage_wait(*state, 30 * SPAN_MS);
-	return 0;
+	return named_setup_replicas(state, 2);
 }
 
 #define WITH_REPLICAS(test) \
@@ -184,7 +180,7 @@ static int setup_replicas(void **state) {
 /* A waiter has its turn, and the home has reserved a number for it. */
 static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 8, 8), PAWL_OK);
 	uint64_t first = wait_permits(s, 1, key, stage_lock(2), 1, 8);
 	hold_n1(s, true);
@@ -205,7 +201,7 @@ static void a_newcomer_passes_turns_that_have_their_numbers(void **state) {
  * node does not know yet that n1 has displaced its promise. */
 static void a_newcomer_does_not_pass_turns_without_numbers(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	assert_int_equal(take_permits(s, 0, key, stage_lock(1), 8, 8), PAWL_OK);
 	(void)wait_permits(s, 1, key, stage_lock(2), 1, 8);
 	hold_n1(s, true);
@@ -232,7 +228,7 @@ static void a_newcomer_does_not_pass_turns_without_numbers(void **state) {
  * first. When number 1 comes free, the home has it reserved for the other. */
 static void the_first_one_may_take_what_is_reserved_for_others(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_n1(s);
+	const char *key = key_of_home(s, 0);
 	const uint64_t token = stage_status(s, 1).clock + 1;
 	stage_kill(s, 2);
 	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 7,

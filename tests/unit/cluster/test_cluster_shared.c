@@ -196,11 +196,7 @@ static void only_so_many_may_share_a_key(void **state) {
 }
 
 static int setup_with_a_replica(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	*state = stage_born(&o);
-	stage_wait(*state, 30 * SPAN_MS);
-	return 0;
+	return named_setup_replicas(state, 1);
 }
 
 /* X asks through a node of its own. X's commit has reached one master when Y's reaches all. */

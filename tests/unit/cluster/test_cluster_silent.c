@@ -8,20 +8,6 @@
  * is suspect. */
 #define MOMENT (20 * SPAN_MS)
 
-/* Returns a key of which this node is the home. */
-static const char *key_of(struct stage *s, uint32_t home) {
-	static char key[16];
-	for (uint32_t i = 0; i < 100; i++) {
-		snprintf(key, sizeof key, "k%u", i);
-		(void)stage_do(s, 0, stage_request(CORE_EXPLAIN, key, stage_lock(1)));
-		if (stage_last(s)->witnesses[home].home) {
-			return key;
-		}
-	}
-	fail_msg("there is no key of that home");
-	return NULL;
-}
-
 static bool granted(const struct stage *s, uint64_t id) {
 	const struct stage_reply *r = stage_answer(s, id);
 	return r && r->r.error == PAWL_OK;
@@ -48,7 +34,7 @@ static void suspect_later(struct stage *s, uint32_t node) {
 /* n1 holds the key, whose home hangs. A request that comes to n2 then enters another queue. */
 static void who_comes_enters_elsewhere_when_the_home_hangs(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	stage_pause(s, 2);
@@ -62,7 +48,7 @@ static void who_comes_enters_elsewhere_when_the_home_hangs(void **state) {
 /* Two come to a free key at the same time, and each has one promise. */
 static void a_tie_does_not_wait_for_the_vote_of_a_master_that_hangs(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	stage_pause(s, 2);
 	uint64_t one = stage_ask(s, 0, stage_acquire(key, stage_lock(1), LEASE, WAIT)),
@@ -75,7 +61,7 @@ static void a_tie_does_not_wait_for_the_vote_of_a_master_that_hangs(void **state
 /* The same with try-locks. One of them has the key, and the other is refused for that alone. */
 static void a_tie_of_try_locks_does_not_wait_either(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	stage_pause(s, 2);
 	uint64_t ids[2];
@@ -93,7 +79,7 @@ static void a_tie_of_try_locks_does_not_wait_either(void **state) {
 /* n2 is down and n3 hangs for a moment. A try-lock at n1 needs both of n1 and n3. */
 static void a_try_lock_does_not_fail_because_a_master_is_suspect(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 0);
+	const char *key = key_of_home(s, 0);
 	warm(s);
 	stage_kill(s, 1);
 	stage_pause(s, 2);
@@ -111,7 +97,7 @@ static void a_try_lock_does_not_fail_because_a_master_is_suspect(void **state) {
  * nothing, and nobody tells it anything. */
 static void the_next_turn_does_not_wait_for_a_home_that_hangs(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	take(s, 1, key, stage_lock(1));
 	uint64_t first = wait_for(s, 1, key, stage_lock(2)),
 		second = wait_for(s, 0, key, stage_lock(3));
@@ -129,7 +115,7 @@ static void the_next_turn_does_not_wait_for_a_home_that_hangs(void **state) {
 /* Nothing at all happens here when the home hangs. Its nodes find out with the next beat. */
 static void a_home_that_hangs_while_nothing_happens_is_suspect_too(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	take(s, 0, key, stage_lock(1));
 	uint64_t id = wait_for(s, 1, key, stage_lock(2));
 	warm(s);
@@ -145,7 +131,7 @@ static void a_home_that_hangs_while_nothing_happens_is_suspect_too(void **state)
  * nodes, and has the requests of its own first. */
 static void those_who_wait_keep_their_order(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	uint64_t ids[4];
 	take(s, 0, key, stage_lock(1));
 	for (uint8_t i = 0; i < 4; i++) {
@@ -165,7 +151,7 @@ static void those_who_wait_keep_their_order(void **state) {
 /* They keep it also where the next home is the other one of the two. */
 static void those_who_wait_keep_their_order_at_another_home(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	uint64_t ids[4];
 	take(s, 0, key, stage_lock(1));
 	for (uint8_t i = 0; i < 4; i++) {
@@ -186,7 +172,7 @@ static void those_who_wait_keep_their_order_at_another_home(void **state) {
 static void the_next_home_waits_a_moment_for_an_earlier_request(void **state) {
 	struct stage *s = *state;
 	for (uint32_t late = 0; late < 2; late++) {
-		const char *key = key_of(s, 2);
+		const char *key = key_of_home(s, 2);
 		const uint8_t lock = (uint8_t)(10 * late);
 		take(s, late, key, stage_lock((uint8_t)(lock + 1)));
 		uint64_t first = wait_for(s, late, key, stage_lock((uint8_t)(lock + 2))),
@@ -217,7 +203,7 @@ static void the_next_home_waits_a_moment_for_an_earlier_request(void **state) {
 static void an_earlier_request_that_comes_later_is_served_first(void **state) {
 	struct stage *s = *state;
 	for (uint32_t late = 0; late < 2; late++) {
-		const char *key = key_of(s, 2);
+		const char *key = key_of_home(s, 2);
 		const uint8_t lock = (uint8_t)(10 * late);
 		take(s, 0, key, stage_lock((uint8_t)(lock + 1)));
 		uint64_t first = wait_for(s, late, key, stage_lock((uint8_t)(lock + 2))),
@@ -246,7 +232,7 @@ static void an_earlier_request_that_comes_later_is_served_first(void **state) {
 /* n3 hangs, and n2 has promised a rival. n1's request, which has the turn, pauses. */
 static void a_turn_does_not_wait_for_the_vote_of_a_master_that_hangs(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 0);
+	const char *key = key_of_home(s, 0);
 	warm(s);
 	stage_pause(s, 2);
 	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_PROMISE,
@@ -265,7 +251,7 @@ static void a_turn_does_not_wait_for_the_vote_of_a_master_that_hangs(void **stat
 static void nobody_is_pinged_for_silence_while_all_is_well(void **state) {
 	struct stage *s = *state;
 	for (uint32_t home = 0; home < 3; home++) {
-		const char *key = key_of(s, home);
+		const char *key = key_of_home(s, home);
 		const uint8_t lock = (uint8_t)(10 * home);
 		take(s, 0, key, stage_lock((uint8_t)(lock + 1)));
 		uint64_t first = wait_for(s, 1, key, stage_lock((uint8_t)(lock + 2))),
@@ -288,7 +274,7 @@ static void nobody_is_pinged_for_silence_while_all_is_well(void **state) {
 /* The first home of the key is back. Requests go back to it, and it gives the turns again. */
 static void requests_go_back_to_a_home_that_goes_on(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	stage_pause(s, 2);
@@ -311,7 +297,7 @@ static void requests_go_back_to_a_home_that_goes_on(void **state) {
  * there, and that no other answer is coming. */
 static void a_master_that_answers_a_ping_is_not_suspect(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	(void)wait_for(s, 0, key, stage_lock(2));
@@ -331,7 +317,7 @@ static void a_master_that_answers_a_ping_is_not_suspect(void **state) {
  * while for no longer than before. */
 static void a_suspicion_that_was_wrong_makes_the_next_one_slower(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	for (uint8_t i = 0; i < 2; i++) {
@@ -348,7 +334,7 @@ static void a_suspicion_that_was_wrong_makes_the_next_one_slower(void **state) {
 	}
 	stage_wait(s, 10 * SPAN_S);
 	const uint64_t before = stage_count(s, COUNT_suspected);
-	key = key_of(s, 2);
+	key = key_of_home(s, 2);
 	take(s, 0, key, stage_lock(11));
 	stage_pause(s, 2);
 	(void)wait_for(s, 1, key, stage_lock(12));
@@ -359,7 +345,7 @@ static void a_suspicion_that_was_wrong_makes_the_next_one_slower(void **state) {
 /* n3 has answered a ping late, and may be silent for longer than another master. */
 static void a_slow_master_may_be_silent_for_longer(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	stage_pause(s, 2);
@@ -378,7 +364,7 @@ static void a_slow_master_may_be_silent_for_longer(void **state) {
 /* How long it hung is no round trip. */
 static void a_second_hang_takes_those_who_wait_no_longer_than_the_first(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	take(s, 0, key, stage_lock(1));
 	const uint64_t first = wait_for(s, 1, key, stage_lock(2)),
 		second = wait_for(s, 0, key, stage_lock(3));
@@ -408,7 +394,7 @@ static void nobody_loses_a_wait_because_the_other_homes_are_full(void **state) {
 	char keys[3][16];
 	uint64_t ids[COUNT];
 	for (uint32_t home = 0; home < 3; home++) {
-		snprintf(keys[home], sizeof keys[home], "%s", key_of(s, home));
+		snprintf(keys[home], sizeof keys[home], "%s", key_of_home(s, home));
 		take(s, 2, keys[home], stage_lock((uint8_t)(100 + home)));
 	}
 	for (uint32_t i = 0; i < COUNT; i++) {
@@ -435,7 +421,7 @@ static void nobody_loses_a_wait_because_the_other_homes_are_full(void **state) {
 /* The try-lock waits in a tie. At the next home the request is already that came after it. */
 static void a_try_lock_that_moves_is_not_refused_because_of_later_requests(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_inject(s, 0, to, &(struct message){ .kind = MESSAGE_PROMISE,
@@ -457,7 +443,7 @@ static void a_try_lock_that_moves_is_not_refused_because_of_later_requests(void 
 
 static void a_node_that_stood_still_itself_suspects_nobody(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of(s, 2);
+	const char *key = key_of_home(s, 2);
 	warm(s);
 	take(s, 0, key, stage_lock(1));
 	(void)stage_ask(s, 1, stage_acquire(key, stage_lock(2), LEASE, WAIT));
