@@ -7,6 +7,7 @@
 #include "types.h"
 
 struct config_node {
+	/* The name, which is unique in the cluster. */
 	char name[NODE_NAME_MAX + 1];
 	/* The address at which peers reach the node, as host:port. */
 	char address[ADDRESS_MAX + 1];

@@ -12,6 +12,7 @@
 #include "core_figures.h"
 #include "core_hot.h"
 #include "core_limits.h"
+#include "core_notes.h"
 #include "core_status.h"
 #include "counts.h"
 #include "message.h"
@@ -63,6 +64,7 @@ struct core_options {
 	struct siphash_key hash_key;
 	/* The seed of random pauses and random names. */
 	uint64_t seed;
+	/* Bounds of what the core keeps; 0 stands for a default. */
 	struct core_limits limits;
 	/* The name of this node. */
 	const char *name;
@@ -95,6 +97,7 @@ void core_free(struct core *core);
 
 /* One of the locks of CORE_ACQUIRE_ALL. */
 struct core_lock {
+	/* The key. */
 	struct slice key;
 	/* It is always set. */
 	struct id128 lock_id;
@@ -128,13 +131,16 @@ struct core_change_node {
 	/* The name, and the address as host:port. An empty address stands for the one that is
 	 * known. */
 	struct slice name, address;
+	/* It is to be a master; else a replica. */
 	bool master;
 };
 
 struct core_change {
+	/* What is to be changed; it says which of the fields below count. */
 	enum change_kind kind;
 	/* What the kind says about them. */
 	struct slice name, other, address;
+	/* SET_NODES: the whole set. */
 	const struct core_change_node *nodes;
 	uint32_t node_count;
 	/* The new timing constants in nanoseconds; 0 leaves one as it is. */
@@ -155,6 +161,7 @@ struct core_request {
 	/* The connection that the request came over. CORE_CLIENT_GONE ends what the client waits
 	 * for. */
 	uint64_t client;
+	/* What is asked for. */
 	enum core_op op;
 	/* The key. LIST: the prefix of the keys. And its hash, if core_value_bytes has noted it;
 	 * else 0. */
@@ -181,7 +188,7 @@ struct core_request {
 	bool now;
 	/* WAIT: the caller waits until the key is free; else until it is held. */
 	bool for_free;
-	/* UPDATE: which of `expected` and `expected_seq` are given; either of them is enough. */
+	/* UPDATE, RELEASE: which of `expected` and `expected_seq` are given; either is enough. */
 	bool expect_value, expect_seq;
 	struct slice expected;
 	struct ballot expected_seq;
@@ -241,6 +248,7 @@ enum core_event_kind {
 
 /* A field that names events in front of its description is used by these alone. */
 struct core_event {
+	/* What has happened. */
 	enum core_event_kind kind;
 	/* FRAME, PEER_UP, PEER_DOWN: a peer index, as in core_peer. */
 	uint32_t peer;
@@ -288,114 +296,6 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 const char *core_count_name(enum core_count count);
 /* Returns the COUNT_TOTAL counters. They count from core_new on and live as long as the core. */
 const uint64_t *core_counts(const struct core *core);
-
-/* What an operator should read in the log. The comments say which fields of core_note are set. */
-enum core_note_kind {
-	/* The cluster is born. */
-	NOTE_BORN,
-	/* The pledge of `peer` differs; `text` says in what. `value` is 1 if that node is born. */
-	NOTE_BIRTH_DIFFERS,
-	/* `peer` does not have the identity that is configured: its state was lost or mixed up. */
-	NOTE_BIRTH_STRANGER,
-	/* This node votes; `text` says how it came to: by birth, rejoining, waiting, or drain. */
-	NOTE_VOTING,
-	/* This node recovers. */
-	NOTE_RECOVERING,
-	/* This node has stopped voting for a planned stop. */
-	NOTE_DRAINING,
-	/* Too few masters vote, or enough of them again; `value` says how many. */
-	NOTE_QUORUM_LOST,
-	NOTE_QUORUM_BACK,
-	/* The clock of `peer`, in `value`, is too far ahead and was refused. */
-	NOTE_CLOCK_REFUSED,
-	/* A lease that `peer` told, of `value` nanoseconds, is longer than any was allowed. */
-	NOTE_LEASE_REFUSED,
-	/* A quorum of masters has clocks far above this node's, so that it rejoins. */
-	NOTE_CLOCK_BEHIND,
-	/* `peer` changes its vote or epoch again and again, so that its link is reset. */
-	NOTE_UNSTEADY,
-	/* The link of `peer` was reset. */
-	NOTE_LINK_RESET,
-	/* The loop of this node stood still for `value` nanoseconds. */
-	NOTE_STOOD_STILL,
-	/* `key` is contested, or is contested no more. */
-	NOTE_CONTESTED,
-	NOTE_CONTESTED_ENDED,
-	/* The lock on `key` with the token `value` was broken: `text` says whether at once or by
-	 * barring it. */
-	NOTE_BROKEN,
-	/* This node is in no configuration. `value` is the epoch that removed it, or 0 if it never
-	 * was in one. */
-	NOTE_OUTSIDE,
-	/* This replica follows the master `peer` from now on. */
-	NOTE_FOLLOWING,
-	/* This node has adopted the epoch `value`; `text` says what it is there. */
-	NOTE_ADOPTED,
-	/* `peer` has another configuration under the epoch `value`. If enough masters have, this
-	 * node stops voting. */
-	NOTE_CONFLICT,
-	/* This node is told of the later epoch `value` and has too little proof to adopt it. */
-	NOTE_UNPROVEN,
-	/* All masters of the epoch `value` vote. */
-	NOTE_COMPLETE,
-	/* A change would have made `peer` a master, which that node must not be. */
-	NOTE_ROLE_REFUSED,
-	/* A change that this node coordinates has come to the step `text`; `value` is its epoch. */
-	NOTE_CHANGE,
-	/* The cluster was started over at this node, with the epoch `value`. */
-	NOTE_FORCED,
-	/* Two locks of `key` that exclude each other were granted at once, as the table of the
-	 * master `peer` shows; `text` says how. `holders` are the two, the earlier first. */
-	NOTE_DOUBLE_GRANT
-};
-/* One of the two locks of a double grant. */
-struct core_note_holder {
-	uint64_t token;
-	/* The first bytes of its owner. */
-	struct slice owner;
-};
-struct core_note {
-	enum core_note_kind kind;
-	/* A peer index; NODES_MAX if that peer is gone by now. */
-	uint32_t peer;
-	uint64_t value;
-	/* Static storage, or NULL. */
-	const char *text;
-	struct slice key;
-	/* DOUBLE_GRANT. */
-	struct core_note_holder holders[2];
-};
-
-/* What has happened to keys in this node's own table, in order. The events that a client watches
- * are made of these. */
-enum core_watch_event_kind {
-	WATCH_EVENT_ACQUIRED,
-	/* The value has changed. */
-	WATCH_EVENT_UPDATED,
-	/* An exclusive lock has become a shared one. */
-	WATCH_EVENT_DOWNGRADED,
-	/* The holder has released the lock. */
-	WATCH_EVENT_RELEASED,
-	/* The lease, and its lock delay, are over. */
-	WATCH_EVENT_EXPIRED,
-	/* The lock was taken away: it was broken, or its node or client is gone. */
-	WATCH_EVENT_LOST,
-	/* Somebody asks the holder to let go of the lock. `owner` is the owner that asks, `value`
-	 * the owner in whose favour it asks (it may be empty), and terms.priority says how
-	 * urgently. */
-	WATCH_EVENT_ASKED,
-	/* Events may have been missed here, of `key`; or, without a key, of any key, because the
-	 * table was replaced or a master could not be heard. */
-	WATCH_EVENT_MISSED
-};
-struct core_watch_event {
-	enum core_watch_event_kind kind;
-	struct slice key, owner, identity, value, label;
-	struct id128 lock_id;
-	uint64_t token;
-	struct ballot value_seq;
-	struct terms terms;
-};
 
 /* Makes the effects of one core, or returns NULL if there is no memory. Its contents live until
  * core_out_clear, at most until the next turn of the loop. The caller frees it with
@@ -472,7 +372,9 @@ void core_time_slow(struct core *core, span_ns after);
  * if nothing stands on the key. Where only a lock delay runs it returns true, with entry.closing.
  * The slices point into the core and are good until its next step. */
 struct core_inspect {
+	/* Masters know several holders of the key that exclude each other. */
 	bool contested;
+	/* The key and its holder. */
 	struct core_entry entry;
 };
 bool core_inspect(const struct core *core, struct slice key, struct instant now,

@@ -13,6 +13,7 @@ struct core_limits;
 #define KEY_GROUPS_MAX 32
 #define KEY_GROUP_BYTES_MAX 128
 struct key_groups {
+	/* How many groups there are. */
 	uint32_t count;
 	/* A key belongs to the first of these that it begins with. */
 	char prefixes[KEY_GROUPS_MAX][KEY_GROUP_BYTES_MAX + 1];
@@ -40,6 +41,7 @@ const char *figure_lost_name(enum figure_lost cause);
 
 /* Of one group of keys: leases that are held, and leases that were lost. */
 struct group_figures {
+	/* How many leases are held; and how many were lost since the start. */
 	uint64_t holders, lost;
 };
 

@@ -18,6 +18,7 @@ enum hot_kind { HOT_QUEUES, HOT_HELD, HOT_GRANTED, HOT_KINDS };
 struct hot_key {
 	/* Borrowed until the next step. Only HOT_HELD has an owner. */
 	struct slice key, owner;
+	/* As the kind says. */
 	uint64_t number;
 };
 
@@ -26,7 +27,9 @@ struct hot_key {
 struct lost_lease {
 	/* When it ended, in nanoseconds of CLOCK_BOOTTIME. */
 	int64_t at;
+	/* Why it ended. */
 	enum figure_lost cause;
+	/* Its fencing token. */
 	uint64_t token;
 	/* Borrowed until the next step. */
 	struct slice key, owner;

@@ -14,6 +14,9 @@ struct core_limits {
 	 * under way; and operations that are catching up after their answer. */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds,
 		catching_up;
+	/* In how many places a master remembers lock_ids that it lacks: four in each, twice
+	 * (store/lacked.c). */
+	uint32_t lacked;
 	/* Holders that share one key; and how many records a key has when it gets an index over
 	 * them (store/index.c). */
 	uint32_t holders_per_key, indexed;
@@ -27,6 +30,9 @@ struct core_limits {
 	/* How many local waits are answered in one turn of the loop. An answer that shows large
 	 * values or many holders counts as several. */
 	uint32_t waits_a_turn;
+	/* How many records a master judges in one turn of the loop after it has compared its table
+	 * (section 7, Anti-entropy). The key that reaches this number is the last one. */
+	uint32_t judged_a_turn;
 	/* Where an operation has more reports than this, it may have to wait until they are weighed
 	 * (section 3, Reports). */
 	uint32_t weighed_at_once;

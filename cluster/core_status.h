@@ -29,6 +29,7 @@ struct core_peer_status {
 	bool linked, voting;
 	/* The round trip of the last ping, in nanoseconds; 0 if there was none yet. */
 	span_ns round_trip;
+	/* Its boot; 0 if it was never linked. */
 	uint64_t boot;
 	/* It is a master, and a member of the configuration. */
 	bool master, member;
@@ -57,12 +58,15 @@ struct core_change_status {
 };
 
 struct core_status {
+	/* What this node is at the moment. */
 	enum core_state state;
 	/* What this node waits for before it takes part; static text. */
 	const char *waits_for;
 	/* RECOVERING, HANDOVER: the time in nanoseconds after which the node has waited long
 	 * enough; 0 for unknown. */
 	span_ns left;
+	/* The configuration: its epoch and its hash; the Lamport clock; the clock reservation on
+	 * disk; and the boot. */
 	uint64_t epoch, config_hash, clock, ceiling, boot;
 	/* The quorum; and the masters that vote in this epoch and are linked, this node
 	 * included. */
@@ -88,10 +92,12 @@ struct core_status {
 	/* How old a replica's view is, in nanoseconds; SPAN_MAX for unknown. */
 	span_ns age;
 
+	/* The change that this node coordinates. */
 	struct core_change_status change;
 	/* How many there are of each, and how many bytes of memory the core uses. */
 	uint64_t keys, held, promises, waiters, rounds, catch_up_count, granted_leases,
 		memory_bytes;
+	/* The peers, by peer index. */
 	struct core_peer_status peers[NODES_MAX];
 };
 

@@ -24,7 +24,9 @@
 	X(wrong_epoch) X(unsound) X(clock_refused) X(lease_refused) X(clock_followed) \
 	X(clock_behind) X(answer_late) X(answer_stale_round) \
 	X(turn_given) X(turn_given_back) X(turn_rival) X(parked_promised) X(home_lost) \
-	X(home_changed) X(queue_refused_full) X(waiter_dropped) X(leaves_later) X(wait_ended) \
+	X(home_changed) X(queue_refused_full) X(waiter_dropped) X(claim_dropped) X(leaves_later) \
+	X(wait_ended) \
+	X(wait_unserved) \
 	X(wait_put_off) X(try_tie) \
 	X(repeat_joined) X(token_reused) \
 	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) \

@@ -1,277 +1,10 @@
 /* message.h: what masters and coordinators say to each other. Messages are plain values here;
- * src/wire turns them into bytes and back.
- *
- * A message is a kind and those of the fields below that its kind carries, in the order of the
- * fields' bits. MESSAGE_TABLE is the whole definition: the codec, its tests and its fuzzer work
- * from it. */
+ * src/wire turns them into bytes and back. */
 #ifndef PAWL_CLUSTER_MESSAGE_H
 #define PAWL_CLUSTER_MESSAGE_H
 
+#include "message_kinds.h"
 #include "types.h"
-
-/* The fields. Each comment begins with the field's type on the wire. */
-
-/* u64: the request number of the asker, which the answer echoes. */
-#define F_ROUND (1u << 0)
-/* bytes, 1 .. KEY_MAX. A prefix (WAITERS and its answer) and the key of FEED_WATCH_EVENT may be
- * empty. */
-#define F_KEY (1u << 1)
-/* 16 bytes. */
-#define F_LOCK_ID (1u << 2)
-/* u64; 0 for none. Where promises, turns and the queue are meant it is `attempt`, which is the
- * attempt together with the sender and its boot. Where records are meant it is `name`: the name of
- * the request that they are accepted or rolled back for (section 11). */
-#define F_ATTEMPT (1u << 3)
-/* two u64. */
-#define F_TICKET (1u << 4)
-/* u64 <= TOKEN_MAX. */
-#define F_TOKEN (1u << 5)
-/* u64 <= TOKEN_MAX: the clock that the master has noted. */
-#define F_NOTED (1u << 6)
-/* u64, microseconds. PONG: the longest round trip that its sender has measured lately. */
-#define F_LEASE (1u << 7)
-/* u64, microseconds: the time that is left; of a record it is rounded up. BINDING_ANSWER without a
- * record: for how long the master has lacked it, rounded down. */
-#define F_LEFT (1u << 8)
-/* bytes, 0 .. OWNER_MAX. */
-#define F_OWNER (1u << 9)
-/* bytes, 0 .. IDENTITY_MAX. */
-#define F_IDENTITY (1u << 10)
-/* bytes, 0 .. VALUE_MAX_HARD. */
-#define F_VALUE (1u << 11)
-/* clock u64 <= TOKEN_MAX, node u64, boot u32. */
-#define F_BALLOT (1u << 12)
-/* a second ballot, like F_BALLOT. COMMIT: the ballot of the value that masters have reported, or
- * {0, 0, 0} if none of them has the lock_id. */
-#define F_PREPARED (1u << 13)
-/* u32: bits of enum message_flag. */
-#define F_FLAGS (1u << 14)
-/* u8: enum status. */
-#define F_STATUS (1u << 15)
-/* 16 bytes: the lock_id whose record or promise stands in the way, or the identity of a node. A
- * promise of permits: the lock_id of a promise or parked request, if some of these are of another
- * coordinator. */
-#define F_BY (1u << 16)
-/* part u32, parts u32: part < parts, or both are 0. */
-#define F_PART (1u << 17)
-/* bytes, 0 .. BLOB_MAX. */
-#define F_BLOB (1u << 18)
-/* u64 <= TOKEN_MAX: a Lamport clock. */
-#define F_CLOCK (1u << 19)
-/* u64: the epoch that the message is about. */
-#define F_EPOCH (1u << 20)
-/* u64: a place in a transaction log, a count, or the number of a connection (terms.binding).
- * DECREE_ACCEPTED: the hash of the value. */
-#define F_NUMBER (1u << 21)
-/* u64: the id of the log that the number is of: there is one for each start, and for each table
- * that replaced another. COUNTED: the boot. */
-#define F_LOG (1u << 22)
-/* u64: names a moment of a follower's clock, and is returned to it; 0 names none. COUNTED: how
- * many writes. */
-#define F_ECHO (1u << 23)
-/* struct terms: of u16, count u16, priority i32, delay u64 (microseconds), set two u64, binding
- * u32. */
-#define F_TERMS (1u << 24)
-/* bytes, 0 .. LABEL_MAX. */
-#define F_LABEL (1u << 25)
-/* u64, microseconds, rounded down: the time since the lock was acquired, or since the entry was
- * made. EXTEND_ANSWER, PREPARE_ANSWER, DOWNGRADE_ANSWER, RELEASE_ANSWER: the time since anything of
- * the lock_id ended here last. PROMISE_ANSWER: the time since it ended otherwise than by
- * release. */
-#define F_AGE (1u << 26)
-/* two u64: permit numbers. EXTEND_ANSWER: those of `terms` that the master had. SNAPSHOT_RECORD:
- * those of struct older, whose noted clock is in `clock`. */
-#define F_HAD (1u << 27)
-#define BLOB_MAX 65536
-/* The fields that are bytes. */
-#define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL)
-
-/* X(name, number on the wire, the room that takes the message, its function there, whether the
- * message means the same under any epoch or belongs to one, fields). ANY_EPOCH is for what is about
- * the configuration itself, or is merged in the staging table (section 6). */
-#define MESSAGE_TABLE(X) \
-	X(PROMISE, 1, master, master_promise, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_BALLOT | \
-		F_FLAGS | F_TERMS) \
-	X(PROMISE_ANSWER, 2, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | \
-		F_BALLOT | F_TERMS | F_AGE) \
-	X(COMMIT, 3, master, master_commit, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | \
-		F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_TERMS | F_LABEL) \
-	X(COMMIT_ANSWER, 4, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
-	X(WITHDRAW, 5, master, master_withdraw, THIS_EPOCH, \
-		F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
-	X(EXTEND, 6, master, master_extend, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
-	X(EXTEND_ANSWER, 7, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_AGE | F_HAD) \
-	X(FETCH, 8, master, master_fetch, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID) \
-	X(FETCH_ANSWER, 9, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | \
-		F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(LEARN, 10, master, master_learn, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | \
-		F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(LEARN_ANSWER, 11, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
-	X(RELEASE, 12, master, master_release, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_NUMBER) \
-	X(RELEASE_ANSWER, 13, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_FLAGS | F_AGE) \
-	X(BREAK, 14, master, master_break, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
-	X(BREAK_ANSWER, 15, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
-	X(PREPARE, 16, master, master_prepare, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_BALLOT | F_PREPARED) \
-	X(PREPARE_ANSWER, 17, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_AGE) \
-	X(WRITE, 18, master, master_write, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
-	X(WRITE_ANSWER, 19, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_PREPARED) \
-	X(READ, 20, master, master_read, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
-	X(READ_ANSWER, 21, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | \
-		F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
-	X(ENQUEUE, 22, master, queue_enqueue, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | \
-		F_LEFT | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL) \
-	X(ENQUEUE_ANSWER, 23, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
-	X(TURN, 24, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | \
-		F_BALLOT | F_TERMS) \
-	X(DISPLACED, 25, coordinator, attempt_displaced, THIS_EPOCH, \
-		F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, master, master_waiters, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_TICKET | F_FLAGS | F_NUMBER | F_VALUE | F_BY | \
-		F_TERMS) \
-	X(WAITERS_ANSWER, 27, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TICKET | F_FLAGS | F_OWNER | \
-		F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
-	X(SNAPSHOT, 28, recovery, snapshot_asked, ANY_EPOCH, \
-		F_ROUND | F_EPOCH | F_FLAGS) \
-	X(SNAPSHOT_RECORD, 29, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | \
-		F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_CLOCK | F_TERMS | \
-		F_LABEL | F_AGE | F_HAD) \
-	X(SNAPSHOT_RELEASED, 30, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_FLAGS | F_NUMBER) \
-	X(SNAPSHOT_CHUNK, 31, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND | F_PART) \
-	X(SNAPSHOT_GO_ON, 32, recovery, snapshot_go_on, ANY_EPOCH, \
-		F_ROUND | F_PART) \
-	X(SNAPSHOT_END, 33, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
-	X(PING, 34, peers, peer_ping, ANY_EPOCH, \
-		F_ROUND) \
-	X(PONG, 35, peers, peer_pong, ANY_EPOCH, \
-		F_ROUND | F_LEASE) \
-	X(PLEDGE, 36, membership, birth_pledge, ANY_EPOCH, \
-		F_BLOB | F_FLAGS) \
-	X(CONFIG, 37, membership, epoch_told, ANY_EPOCH, \
-		F_BLOB | F_FLAGS) \
-	X(DECREE_PREPARE, 38, membership, decree_prepare, THIS_EPOCH, \
-		F_ROUND | F_BALLOT) \
-	X(DECREE_PROMISE, 39, membership, propose_answered, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
-	X(DECREE_ACCEPT, 40, membership, decree_accept, THIS_EPOCH, \
-		F_ROUND | F_BALLOT | F_BLOB) \
-	X(DECREE_ACCEPTED, 41, membership, propose_accepted, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
-	X(COPY_AHEAD, 42, recovery, copy_ahead_asked, ANY_EPOCH, \
-		F_ROUND | F_BLOB) \
-	X(COPY_AHEAD_ANSWER, 43, membership, change_ahead, ANY_EPOCH, \
-		F_ROUND | F_STATUS | F_NUMBER) \
-	X(SNAPSHOT_READY, 44, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND) \
-	X(COPY_AHEAD_END, 45, recovery, copy_ahead_ended, ANY_EPOCH, \
-		F_ROUND) \
-	X(BINDING, 46, master, binding_master_asked, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
-	X(BINDING_ANSWER, 47, coordinator, binding_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_LEFT) \
-	X(FOLLOW, 48, replication, feed_asked, THIS_EPOCH, \
-		F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
-	X(FEED_BEGIN, 49, replication, follow_message, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
-	X(FEED_RECORD, 50, replication, follow_message, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | \
-		F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
-	X(FEED_GONE, 51, replication, follow_message, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
-	X(FEED_BATCH, 52, replication, follow_message, THIS_EPOCH, \
-		F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
-	X(FEED_ACK, 53, replication, feed_message, THIS_EPOCH, \
-		F_ROUND | F_NUMBER | F_ECHO) \
-	X(FEED_ECHO, 54, replication, feed_message, THIS_EPOCH, \
-		F_ROUND | F_FLAGS | F_NUMBER | F_ECHO) \
-	X(FEED_END, 55, replication, feed_ended, THIS_EPOCH, \
-		F_ROUND | F_STATUS) \
-	X(SYNC_ROOT, 56, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_NUMBER) \
-	X(SYNC_GROUPS, 57, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_BLOB) \
-	X(SYNC_ASK, 58, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_BLOB | F_NUMBER) \
-	X(SYNC_LEAVES, 59, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_BLOB) \
-	X(SYNC_KEYS, 60, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_BLOB | F_NUMBER) \
-	X(SYNC_FETCH, 61, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
-	X(SYNC_RECORD, 62, repair, sync_message, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEFT | F_OWNER | \
-		F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(DOWNGRADE, 63, master, master_downgrade, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID) \
-	X(DOWNGRADE_ANSWER, 64, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
-	X(NOMINATE, 65, master, master_nominate, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
-	X(NOMINATE_ANSWER, 66, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BALLOT | F_BY) \
-	X(HAND_OVER, 67, master, master_hand_over, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
-	X(ASK, 68, master, master_ask, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
-	X(ASK_ANSWER, 69, coordinator, op_answer, THIS_EPOCH, \
-		F_ROUND | F_STATUS | F_NUMBER) \
-	X(FEED_WATCH_EVENT, 70, replication, follow_message, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | \
-		F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
-	X(SNAPSHOT_LOST, 71, recovery, state_transfer_message, ANY_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
-	X(EXTEND_PERMITS, 72, master, master_extend, THIS_EPOCH, \
-		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS) \
-	X(COUNTED, 73, changes, counted_said, ANY_EPOCH, \
-		F_BY | F_NUMBER | F_LOG | F_ECHO)
-
-enum message_kind {
-#define MESSAGE_ENUM(name, number, room, handler, epochs, fields) MESSAGE_##name = number,
-	MESSAGE_TABLE(MESSAGE_ENUM)
-#undef MESSAGE_ENUM
-};
-#define MESSAGE_KIND_MAX 73
-
-/* A set of kinds, for tests that stop, lose or count some of them, and for rules about who may say
- * what. */
-__extension__ typedef unsigned __int128 message_set;
-#define MESSAGE_BIT(kind) ((message_set)1 << (int)(kind))
-
-/* One message of these kinds may take a tenth of a millisecond or more: it may ask for a piece of a
- * table, or begin or end a copy of one. */
-#define MESSAGES_LONG \
-	(MESSAGE_BIT(MESSAGE_SNAPSHOT) | MESSAGE_BIT(MESSAGE_SNAPSHOT_GO_ON) | \
-		MESSAGE_BIT(MESSAGE_FOLLOW) | MESSAGE_BIT(MESSAGE_FEED_ACK) | \
-		MESSAGE_BIT(MESSAGE_COPY_AHEAD) | MESSAGE_BIT(MESSAGE_COPY_AHEAD_END) | \
-		MESSAGE_BIT(MESSAGE_SYNC_ASK) | MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | \
-		MESSAGE_BIT(MESSAGE_SYNC_KEYS))
 
 /* Some bits mean something else in messages of another kind. */
 enum message_flag {
@@ -415,25 +148,150 @@ enum status {
 /* The greatest status. A frame with a greater one is refused as a whole, and its link is closed. */
 #define STATUS_MAX 20
 
-/* One message. The field bits above (F_ROUND is `round`, and so on) say what each field means. */
+/* One message. A field has its meaning in the messages of those kinds that have it (MESSAGE_TABLE),
+ * and is zero in all others. Where kinds differ, the comment names them; "the lock" is the one of
+ * `lock_id`, and "a record" stands for one that FETCH_ANSWER, READ_ANSWER, LEARN, SNAPSHOT_RECORD,
+ * FEED_RECORD or SYNC_RECORD describes. */
 struct message {
+	/* The row of MESSAGE_TABLE: it says which of the fields below the message has. */
 	enum message_kind kind;
+	/* What became of what was asked. SNAPSHOT_END: OK, or why there is no more of the
+	 * snapshot. FEED_END: why the master ends the feed; STALE: its log no longer reaches back
+	 * to the follower's place. COPY_AHEAD_ANSWER: OK: ready; NEED: not yet. SYNC_RECORD: OK:
+	 * the record follows; RELEASED and BARRED: what is remembered of the lock. */
 	enum status status;
-	uint32_t flags, part, parts;
+	/* Bits of enum message_flag. */
+	uint32_t flags;
+	/* READ_ANSWER, WAITERS_ANSWER: which part of the report this is, from 0, and how many the
+	 * report has up to the end of this piece; 0, 0: it has none. SNAPSHOT_CHUNK: which piece of
+	 * the snapshot is over, and that number + 1. SNAPSHOT_GO_ON: the same of the piece that has
+	 * come; 0, 0: the asker has enough. FEED_BATCH, FOLLOW with FLAG_RESUME: the bucket of the
+	 * master's table at which the snapshot goes on, and 1 + how many there are; 0, 0: there is
+	 * no snapshot. FEED_WATCH_EVENT: enum core_watch_event_kind, and 1 + the greatest kind; 0,
+	 * 0: an event that the follower is not to be told. */
+	uint32_t part, parts;
+	/* The asker's number for what it asks, which the answers repeat: of the round of an
+	 * operation (op.round); of a ping; of a snapshot; of a feed; of an exchange (SYNC_*); of a
+	 * change or of a round of its decree. TURN, ENQUEUE_ANSWER: the round of the ENQUEUE.
+	 * DECREE_ACCEPTED to others than the proposer: 0. */
 	uint64_t round;
-	/* F_ATTEMPT. */
-	union { uint64_t attempt, name; };
-	uint64_t token, noted, clock;
-	uint64_t epoch, number, log, echo;
-	/* F_LEASE, F_LEFT: microseconds. */
-	uint64_t lease_us, left_us;
-	struct id128 lock_id, by;
+	union {
+		/* PROMISE, ENQUEUE, DISPLACED, WITHDRAW: the number of the attempt at its
+		 * coordinator (an attempt is named by that, the coordinator and its boot).
+		 * WITHDRAW: its promise and parked request go; 0: only the queue entry does.
+		 * NOMINATE_ANSWER, HAND_OVER: the attempt of the successor. */
+		uint64_t attempt;
+		/* COMMIT, EXTEND, EXTEND_PERMITS, LEARN: the name of the request for which the
+		 * record is accepted (section 11); 0: it has none. RELEASE: the name that is rolled
+		 * back; 0: it is no rollback. SNAPSHOT_RECORD, SYNC_RECORD: the name that the
+		 * record rests on; 0: several, or not known. SNAPSHOT_RELEASED, SYNC_RECORD with
+		 * RELEASED: the name under which the lock was last rolled back; 0: it was not. */
+		uint64_t name;
+	};
+	/* The fencing token of the lock: of a record, of FEED_WATCH_EVENT, of what the master has
+	 * (EXTEND_ANSWER, DOWNGRADE_ANSWER, and a promise that is "held by yourself"), or of the
+	 * record that stands in the way (a refusal). COMMIT: the one that was chosen. EXTEND,
+	 * EXTEND_PERMITS: the one that the caller named. COMMIT_ANSWER, LEARN_ANSWER: the one that
+	 * was asked for; STALE: the master's clock, above which the attempt begins again.
+	 * SNAPSHOT_RELEASED: the greatest one that was rolled back; 0: none. */
+	uint64_t token;
+	/* The clock that the master has noted for the promise or the record (section 1). */
+	uint64_t noted;
+	/* SNAPSHOT_RECORD: the noted clock of the permit numbers in `had`. SNAPSHOT_END: the
+	 * source's Lamport clock; with FLAG_FORGOT its clock reservation, if that is higher. */
+	uint64_t clock;
+	/* The epoch for which the snapshot is. */
+	uint64_t epoch;
+	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock
+	 * (terms.binding); 0: none. RELEASE: the connection that ended, with what is bound to it;
+	 * 0: none. READ, WAITERS: how many parts the asker has had; READ_ANSWER repeats that; in an
+	 * explanation it has the length of the key's queue. ASK_ANSWER: how many watchers were
+	 * told. SNAPSHOT_RELEASED: the connection with which the lock ended; 0: none.
+	 * COPY_AHEAD_ANSWER: how many records were copied. DECREE_ACCEPTED: the hash of the
+	 * accepted configuration. SYNC_ROOT: the digest of the table. SYNC_ASK: 0: `blob` lists
+	 * groups; 1: leaves. SYNC_KEYS: enum sync_list_end. COUNTED: how many commits the start of
+	 * the node has begun. FEED_RECORD, FEED_GONE, FEED_WATCH_EVENT: the entry's number in the
+	 * log; 0: it belongs to the snapshot. FOLLOW: the number that the follower expects next.
+	 * FEED_BEGIN, FEED_BATCH: the number that the master sends next. FEED_ACK: that of the
+	 * batch which has come. FEED_ECHO: the place in the log at which somebody began to watch at
+	 * the follower; 0: before. */
+	uint64_t number;
+	/* FOLLOW, FEED_BEGIN: the id of the log in which `number` is a place: there is one for each
+	 * start of a master, and for each table that replaced another. COUNTED: the boot of the
+	 * node. */
+	uint64_t log;
+	/* FOLLOW, FEED_ACK, FEED_ECHO: names a moment of the follower's clock. FEED_BATCH: the
+	 * latest of these by which the master had said nothing that has not been sent; 0: none.
+	 * COUNTED: how many writes the start has begun that are for the receiver. */
+	uint64_t echo;
+	/* Microseconds. COMMIT, LEARN: for how long the record lasts from its arrival on, lock
+	 * delay included. EXTEND, EXTEND_PERMITS: the same without the lock delay. SNAPSHOT_END:
+	 * the longest lease that the source may have accepted. PONG: the longest round trip that
+	 * the node has measured lately. */
+	uint64_t lease_us;
+	/* Microseconds. A record, a promise in an explanation, BREAK_ANSWER: until the end, rounded
+	 * up; 0: there is no record. A refusal, DISPLACED: until the end of what stands in the way;
+	 * LATER: until the lock may be extended. ENQUEUE, WAITERS_ANSWER: for how long the request
+	 * has waited. SNAPSHOT_LOST: for how long the key stays closed. BINDING: the grace time.
+	 * BINDING_ANSWER: until the record's end; ABSENT: for how long the master has lacked it.
+	 * These two are rounded down. */
+	uint64_t left_us;
+	/* The lock that the message is about. READ, WAITERS: of the last part that came before
+	 * (`number`). NOMINATE_ANSWER: the named waiter's. FEED_WATCH_EVENT: 0: events were
+	 * missed. */
+	struct id128 lock_id;
+	/* A refusal, DISPLACED: the lock_id that stands in the way; 0: none does. PROMISE_ANSWER of
+	 * permits: that of a promise or parked request, if some of these are of another
+	 * coordinator. WAITERS, WAITERS_ANSWER, NOMINATE_ANSWER: the identity of the entry's
+	 * coordinator. HAND_OVER: the successor's lock_id. COUNTED: the identity of the node whose
+	 * commits are counted. */
+	struct id128 by;
+	/* The place of the request in the order (section 10). Seq 0: it has not waited. WITHDRAW:
+	 * that of the entry which goes; seq 0: none goes. WAITERS: that of the last entry that came
+	 * before. ENQUEUE_ANSWER: as the home has stamped it. */
 	struct ticket ticket;
-	struct ballot ballot, prepared;
-	struct slice key, owner, identity, value, blob, label;
+	/* PROMISE, ENQUEUE, NOMINATE_ANSWER, HAND_OVER: the ballot of the request's first value; 0:
+	 * it has none yet. PROMISE_ANSWER, TURN: the same; "held by yourself": that of the record's
+	 * value. PREPARE, WRITE: the ballot of the update. DECREE_*: that of the decree, or the
+	 * higher one that stands in its way. Others: that of `value`. */
+	struct ballot ballot;
+	/* COMMIT: the highest ballot of a value that masters reported; 0: none has the lock.
+	 * PREPARE: that of the value which the asker has. PREPARE_ANSWER, WRITE_ANSWER,
+	 * SNAPSHOT_RECORD, FEED_RECORD: the highest one that is noted for the record.
+	 * DECREE_PROMISE: the one under which `blob` was accepted; 0: nothing was. */
+	struct ballot prepared;
+	/* The key. WAITERS with FLAG_PREFIX: a prefix of keys. SNAPSHOT_RELEASED from a walk: "?",
+	 * because it is not remembered. */
+	struct slice key;
+	/* Of the lock or the request: who holds or wants it, for people. A refusal, DISPLACED: of
+	 * the record in the way. NOMINATE: of the waiter that is to be next. */
+	struct slice owner;
+	/* Who may go on with the lock or the request: its client, as TLS or the rights name it. */
+	struct slice identity;
+	/* The value of the record, or that is written. ASK: what the asker says. WAITERS with
+	 * FLAG_PREFIX: the key of the last entry that came before. */
+	struct slice value;
+	/* PLEDGE, CONFIG, COPY_AHEAD, DECREE_ACCEPT, DECREE_PROMISE: a configuration
+	 * (config_encode). HAND_OVER: the identity of the successor's coordinator. SYNC_GROUPS: the
+	 * digests of all groups, 8 bytes each. SYNC_ASK: the numbers of groups, a byte each, or of
+	 * leaves, two bytes each. SYNC_LEAVES: the number of a group and the digests of its leaves,
+	 * and so on. SYNC_KEYS: what the records of the leaves are (sync_list.c). */
+	struct slice blob;
+	/* What the holder or the waiter says about itself. */
+	struct slice label;
+	/* The lock terms. PROMISE_ANSWER, TURN: `set` has the permit numbers that others have;
+	 * "held by yourself": those of the record. A refusal: the terms of the record in the way.
+	 * EXTEND_PERMITS: `set` has the numbers that are extended, and EXTEND_ANSWER those that
+	 * were. SYNC_RECORD with RELEASED: `binding` is the connection with which the lock ended;
+	 * 0: none. */
 	struct terms terms;
-	/* F_AGE: microseconds. */
+	/* Microseconds, rounded down. A record: the time since the lock was acquired.
+	 * EXTEND_ANSWER, PREPARE_ANSWER, DOWNGRADE_ANSWER, RELEASE_ANSWER: the time since anything
+	 * of the lock ended here last. PROMISE_ANSWER: the time since it ended otherwise than by
+	 * release. */
 	uint64_t age_us;
+	/* EXTEND_ANSWER: the permit numbers of `terms` that the master had. SNAPSHOT_RECORD: those
+	 * of struct older, whose noted clock is in `clock`. */
 	struct permits had;
 
 	/* The rest is not on the wire. */
@@ -475,11 +333,13 @@ static inline void message_clear(struct message *m) {
 struct frame {
 	/* The epoch and hash of the sender's configuration; 0 before birth. */
 	uint64_t epoch, config_hash;
+	/* The identity of the sender. */
 	struct id128 sender;
 	/* The sender's boot, and its Lamport clock. */
 	uint64_t boot, clock;
 	/* FRAME_VOTING, FRAME_COMPLETE. */
 	uint32_t flags;
+	/* The messages. */
 	const struct message *messages;
 	size_t count;
 	/* More messages of the frame follow in another event, with the same head. Not on the
@@ -489,8 +349,6 @@ struct frame {
 
 /* Tells whether the messages of a kind mean the same under any epoch. */
 bool message_of_any_epoch(enum message_kind kind);
-/* Returns the fields of a kind, as bits F_*; 0 for a number that is no kind. */
-uint32_t message_fields(enum message_kind kind);
 /* Return names in static storage; "?" for a number that has none. */
 const char *message_name(enum message_kind kind);
 const char *status_name(enum status status);

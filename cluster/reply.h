@@ -45,15 +45,28 @@ enum core_op {
 
 /* A key with its holder, as reads show it. */
 struct core_entry {
+	/* The key; and the holder's owner, value and identity. */
 	struct slice key, owner, value, identity;
+	/* The fencing token. */
 	uint64_t token;
+	/* The lock_id of the holder. */
 	struct id128 lock_id;
 	/* The caller may see the lock_id: it acquired the lock, or is an administrator. */
 	bool show_lock_id;
-	/* What remains of the lease in nanoseconds, without the lock delay after it. */
+	/* What remains of the lease in nanoseconds, without the lock delay after it: until the
+	 * latest end that the masters named, or that this node knows, by their clocks. */
 	span_ns remaining;
+	/* GET with a quorum: the next two are known. */
+	bool weighed;
+	/* For how long a quorum has the lock, unless it is released or broken, and after how long
+	 * its lease is over, unless it is extended: by any clock, from the answer on, in
+	 * nanoseconds. Nobody else is granted the key before `at_least` has passed. */
+	span_ns at_least, at_most;
+	/* The ballot of the value. */
 	struct ballot value_seq;
+	/* The lock terms, with the permit numbers of a semaphore. */
 	struct terms terms;
+	/* What the holder says about itself. */
 	struct slice label;
 	/* The time since the lock was acquired, in nanoseconds. */
 	span_ns age;
@@ -70,8 +83,11 @@ struct core_entry {
 struct core_waiter {
 	/* The key, if the request had `prefix`. */
 	struct slice key;
+	/* What the waiter says about itself. */
 	struct slice label;
+	/* The lock terms that it wants. */
 	struct terms terms;
+	/* The waiter's owner and identity. */
 	struct slice owner, identity;
 	/* The lock_id, and the node that coordinates the request. */
 	struct id128 lock_id, node;
@@ -81,10 +97,11 @@ struct core_waiter {
 	span_ns since;
 };
 
-enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_PARKED };
-/* EXPLAIN: one thing that a master has for the key. */
-struct core_saying {
-	enum core_saying_kind kind;
+enum core_reported_kind { REPORTED_RECORD, REPORTED_PROMISE, REPORTED_PARKED };
+/* EXPLAIN: one thing that a master reports. */
+struct core_reported {
+	/* What it is. */
+	enum core_reported_kind kind;
 	/* Of a promise or a parked request only the lock_id, the terms and, for the promise,
 	 * `remaining` are set. */
 	struct core_entry entry;
@@ -92,8 +109,8 @@ struct core_saying {
 	bool barred;
 };
 
-/* EXPLAIN: what one master says. */
-struct core_witness {
+/* EXPLAIN: what one master reports of the key. */
+struct core_report {
 	/* The peer index of the master. */
 	uint32_t peer;
 	/* STATUS_OK: the master votes and has answered. STATUS_RECOVERING, STATUS_EPOCH: it does
@@ -103,17 +120,22 @@ struct core_witness {
 	bool home;
 	/* At the home: how many wait in the key's queue. */
 	uint32_t waiting;
-	const struct core_saying *sayings;
+	/* What it has for the key. */
+	const struct core_reported *items;
 	uint32_t count;
-	/* The master has more than these sayings. */
+	/* The master has more than these. */
 	bool more;
 };
 
 /* ACQUIRE_ALL: one of the locks that were acquired. */
 struct core_lock_got {
+	/* The key. */
 	struct slice key;
+	/* The lock_id of its lock. */
 	struct id128 lock_id;
+	/* The fencing token of its lock. */
 	uint64_t token;
+	/* Its terms; of a semaphore, with the permit numbers. */
 	struct terms terms;
 };
 
@@ -133,10 +155,13 @@ struct core_times {
 struct core_reply {
 	/* The request's own numbers. */
 	uint64_t id, client;
+	/* What was asked for. */
 	enum core_op op;
 	/* 0, or a PAWL_E... of the client protocol. */
 	int error;
+	/* The lock_id of the request, or the one that was drawn for it. */
 	struct id128 lock_id;
+	/* The fencing token; 0: there is none. */
 	uint64_t token;
 	/* ACQUIRE, EXTEND: for how long the lock is valid, in nanoseconds (section 2, What the
 	 * holder may count on). */
@@ -145,6 +170,8 @@ struct core_reply {
 	uint32_t quorum, votes, acks;
 	/* ACQUIRE: the time that the request waited, in nanoseconds. */
 	span_ns waited;
+	/* PAWL_ETIMEOUT: there was time left, and CORE_END_WAIT has ended the wait. */
+	bool wait_cut;
 	/* RELEASE: the lock was released. BREAK: something was broken. */
 	bool released;
 	/* BREAK: the lock has ended at once, whatever its holder believes. */
@@ -175,10 +202,10 @@ struct core_reply {
 	struct ballot value_seq;
 
 	/* LIST, WAITERS, EXPLAIN (the masters in their order) and ACQUIRE_ALL (the locks in the
-	 * order of the request): one of these lists, with `count` elements. */
+	 * order of the request): `count` elements of one of these lists: */
 	const struct core_entry *entries;
 	const struct core_waiter *waiters;
-	const struct core_witness *witnesses;
+	const struct core_report *reports;
 	const struct core_lock_got *got;
 	size_t count;
 

@@ -51,6 +51,9 @@ struct ballot {
 	uint32_t boot;
 } __attribute__((packed, aligned(4)));
 #define BALLOT_FIRST (UINT32_C(1) << 31)
+/* The bit of `boot` that marks a last value: the write ends the lock (section 2, Compare and
+ * release). */
+#define BALLOT_LAST (UINT32_C(1) << 30)
 
 static inline int ballot_compare(struct ballot a, struct ballot b) {
 	if (a.clock != b.clock) {

@@ -10,29 +10,10 @@
  * node that has died has arrived. */
 #define PREVIOUS_TELLS 4u
 
-/* Somebody who reads anew now does not find what is still under way. So missed events are told once
- * more when the round of that is over. */
-static void under_way(struct core *core) {
-	core->changes.missed_under_way = true;
-	core->changes.missed_over = instant_add(core->now,
-		span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
-}
-
-/* A master refuses what comes just before it votes, and others may accept that after it has told,
- * at the beginning of its vote, that events were missed. */
-void counted_came(struct core *core, uint32_t from, const struct message *m) {
-	if (m->kind != MESSAGE_COMMIT && m->kind != MESSAGE_WRITE) {
-		return;
-	}
-	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
-	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
-	if (!core_votes(core)) {
-		under_way(core);
-	}
-}
-
-void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
-	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
+/* Others may accept it after this master has told, at the beginning of its vote, that events were
+ * missed. */
+void counted_before_vote(struct core *core) {
+	missed_under_way(core);
 }
 
 /* Something has passed this master by. */
@@ -41,22 +22,7 @@ static void missed(struct core *core) {
 		COUNT(core, counted_missed);
 		watch_events_missed(core);
 	}
-	under_way(core);
-}
-
-static void under_way_over(struct core *core) {
-	if (core->changes.missed_under_way &&
-		instant_expired(core->now, core->changes.missed_over)) {
-		core->changes.missed_under_way = false;
-		if (core_votes(core)) {
-			watch_events_missed(core);
-		}
-	}
-}
-
-void counted_key_missed(struct core *core, struct slice name) {
-	watch_events_missed_of(core, name);
-	under_way(core);
+	missed_under_way(core);
 }
 
 static void all_remember(struct core *core) {
@@ -183,7 +149,6 @@ static void who_was_left_out(struct core *core) {
 
 /* Says the counts of nodes that cannot say them themselves. */
 void counted_beat(struct core *core) {
-	under_way_over(core);
 	who_was_left_out(core);
 	if (!core_votes(core) || ++core->changes.counted_beats % BEATS_SAY) {
 		return;

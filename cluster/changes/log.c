@@ -15,6 +15,16 @@
  * event. Then struct log_watch_event follows the key. */
 #define ENTRY_WATCH_EVENT 0x8000u
 
+/* A part of the log's memory. */
+struct log_chunk {
+	/* The number of the chunk's first entry. */
+	uint64_t first;
+	/* How many entries, and how many bytes, are in it. */
+	uint32_t count, used;
+	/* The entries (changes/log.c). */
+	uint8_t bytes[];
+};
+
 /* A watch event in the log. Its owner, identity, label and value follow it. */
 struct log_watch_event {
 	enum core_watch_event_kind kind;
@@ -185,7 +195,6 @@ void log_append_watch_event(struct core *core, const struct core_watch_event *wa
 void log_new_id(struct core *core) {
 	struct log *log = &core->changes.log;
 	core->observers->log_ends(core);
-	watch_events_missed(core);
 	drop_chunks(core);
 	log->id = core->durable.boot << 32 | ++log->generation;
 	log->next = log->next ? log->next : 1;

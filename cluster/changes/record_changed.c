@@ -1,6 +1,5 @@
 /* record_changed.c: says in one place what follows from each change of a record. */
 #include "changes.h"
-#include "first.h"
 
 enum { NO, YES };
 enum {
@@ -89,8 +88,8 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	if (live) {
 		figures_changed(core, key, r, what);
 	}
-	if (follows[what].event != EVENT_NONE) {
-		watch_event_record(core, (enum core_watch_event_kind)follows[what].event, key, r);
+	if (follows[what].event != EVENT_NONE && watch_event_wanted(core)) {
+		missed_tell(core, (enum core_watch_event_kind)follows[what].event, key, r);
 	}
 	if (follows[what].opens && live) {
 		core->observers->key_opened(core, key);
@@ -118,6 +117,26 @@ void record_drop(struct core *core, struct key *key, struct record *r, enum reco
 	record_end(core, key, r, how);
 	key_ended(core, key);
 	table_settle(core, key);
+}
+
+void record_lose(struct core *core, struct key *key, struct record *r) {
+	if (record_delay(r) > 0) {
+		record_changed(core, key, r, RECORD_CLOSED);
+		r->closed = true;
+		record_shorten(core, key, r, record_delay(r));
+		core->observers->record_lost(core, key, r, record_delay(r));
+		table_settle(core, key);
+	} else {
+		record_drop(core, key, r, RECORD_LOST);
+	}
+}
+
+/* style: record, because the caller says so. */
+bool record_held_again(const struct core *core, struct record *r) {
+	const bool again = r->closed &&
+		!instant_expired(core->now, instant_add(r->end, -record_delay(r)));
+	r->closed = r->closed && !again;
+	return again;
 }
 
 void key_ended(struct core *core, struct key *key) {

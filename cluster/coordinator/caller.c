@@ -147,6 +147,12 @@ static struct slice absence(const struct core *core) {
 	return why ? slice_str(why) : slice_of(NULL, 0);
 }
 
+/* Tells whether the wait that is over was ended by op_end_wait. */
+static bool wait_cut(const struct op *op) {
+	return op->kind == CORE_ACQUIRE ? op_acquire(op)->wait_cut
+		: op->kind == CORE_ACQUIRE_ALL && op_group(op)->wait_cut;
+}
+
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
 	turn_pieces(core)->timers -= turn_pieces(core)->timers > 0;
@@ -166,6 +172,7 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 	r->recovering = core->state == CORE_RECOVERING;
 	r->replica = core->state == CORE_FOLLOWING;
 	r->age = r->replica ? follow_age(core, core->now) : 0;
+	r->wait_cut = error == PAWL_ETIMEOUT && wait_cut(op);
 	if (error == PAWL_ENOQUORUM) {
 		r->silent = op_silent(core, op);
 		r->not_voting = op_not_voting(core, op);
@@ -214,6 +221,7 @@ void op_leaving_go_on(struct core *core) {
 			(void)forget(core, op);
 		}
 	}
+	pending_left(core, PENDING_LEAVING, !list_empty(&core->coordinator.leaving));
 }
 
 /* Moves a caller to the front of those that leave. */
@@ -222,6 +230,7 @@ static void leave_first(struct core *core, struct caller *c) {
 	list_prepend(&c->client->callers, &c->by_client);
 	list_remove(&c->client->leaving);
 	list_prepend(&core->coordinator.leaving, &c->client->leaving);
+	pending_add(core, PENDING_LEAVING);
 }
 
 /* To give up one acquire may bring the next one its turn in the same step, and that one may be of
@@ -296,6 +305,7 @@ void op_end_wait(struct core *core, uint64_t client, uint64_t request_id) {
 		/* A commit that is under way goes on, and decides whether it gets the lock. */
 		if (op) {
 			op->until = core->now;
+			op_acquire(op)->wait_cut = true;
 			timer_at(core, &op->timer, TIMER_OP, core->now);
 		}
 	}

@@ -47,9 +47,9 @@ void catch_up_send_again(struct core *core, struct op *op, uint32_t peer) {
 	op_ask(core, op, peer, &m);
 }
 
-/* Sends what a master has missed, once the master can be reached. (acquire/repair_missing.c says
- * what an acquire sends.) */
-static void catch_up(struct core *core, struct op *op, uint32_t peer) {
+/* Sends what a master has missed, once the master can be reached. (acquire/commit.c says what an
+ * acquire sends.) */
+void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	enum vote_state s = op->votes[peer].state;
 	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE && s != VOTE_HELD)) {
 		return;

@@ -5,6 +5,7 @@
 #define PAWL_CLUSTER_COORDINATOR_H
 
 #include "changes.h"
+#include "operation_state.h"
 
 /* Describes a key as one caller sees it. The bytes and the list are in the room of the step's
  * output. */
@@ -162,7 +163,7 @@ void entry_reply(struct core_reply *reply, const struct shown *shown);
 struct core_reply *entry_answer(struct core *core, struct caller *c, const struct op *op,
 	const struct key *key, int error, struct shown *shown);
 
-/* ---- replies.c ---- */
+/* ---- reports.c: copies of what masters reported ---- */
 
 /* Adds a copy of what a master reported to the reports of the operation, which owns it. NULL: no
  * memory. */
@@ -192,6 +193,9 @@ void release_roll_back_once(struct core *core, struct slice key, struct id128 lo
 bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 
 /* ---- catch_up.c ---- */
+
+/* Sends a master what it has missed, if it can be reached. */
+void catch_up(struct core *core, struct op *op, uint32_t peer);
 
 /* Begins the time after the answer. May free the operation. */
 void catch_up_begin(struct core *core, struct op *op);
@@ -420,8 +424,40 @@ uint64_t op_silent(const struct core *core, const struct op *op);
 /* Returns the bit set of the masters that are there, but do not vote. */
 uint64_t op_not_voting(const struct core *core, const struct op *op);
 
-/* Returns a message of the present round with what the request says. The bytes are the
- * operation's own. */
-struct message op_message(const struct op *op, enum message_kind kind);
+/* Returns a message of the present round with what the request says, as far as the kind has fields
+ * for that. The bytes are the operation's own. The kind is mostly a constant, and then what is left
+ * of this are its fields. */
+static inline __attribute__((always_inline)) struct message op_message(const struct op *op,
+	enum message_kind kind) {
+	const uint32_t fields = message_fields(kind);
+	struct message m;
+	message_clear(&m);
+	m.kind = kind;
+	m.round = fields & F_ROUND ? op->round : 0;
+	m.key = op->key;
+	if (fields & F_LOCK_ID) {
+		m.lock_id = op->lock_id;
+	}
+	if (fields & F_OWNER) {
+		m.owner = op->owner;
+	}
+	if (fields & F_IDENTITY) {
+		m.identity = op->identity;
+	}
+	if (fields & F_VALUE) {
+		m.value = op->value;
+	}
+	if (fields & F_LABEL) {
+		m.label = op->label;
+	}
+	if (fields & F_TERMS) {
+		m.terms = op->terms;
+	}
+	if (fields & F_LEASE) {
+		m.lease_us = (uint64_t)(op->lease / SPAN_US);
+	}
+	m.key_hash = op->key_hash;
+	return m;
+}
 
 #endif

@@ -126,6 +126,12 @@ static bool show(struct core *core, const struct caller *c, const struct op *op,
 	if (!local_entry(core, c, op->identity, op->key, r, e)) {
 		return false;
 	}
+	if (op->kind == CORE_GET && op_read(op)->quorum) {
+		e->weighed = true;
+		e->at_least = instant_left_short(core->now,
+			instant_add(op_reports(op)->asked, r->left));
+		e->at_most = span_grow(e->remaining, core->config.drift_ppm);
+	}
 	const struct record *own = r->value_left_out ? own_copy(core, op, r) : NULL;
 	return own == NULL || out_copy(core, record_value(own), &e->value);
 }

@@ -33,6 +33,7 @@ void report_begin(struct core *core, struct op *op) {
 	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
+	reports->asked = op->sent;
 }
 
 /* Takes one part of a master's report. Parts come in order, and each counts once. A part that does
@@ -63,6 +64,7 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 				/* What this node tells itself takes one turn of the loop for each
 				 * piece, as it would over a link. */
 				list_append(&core->coordinator.asking, &op->waiting);
+				pending_add(core, PENDING_ASKING);
 			}
 			timer_at(core, &op->timer, TIMER_OP,
 				instant_add(core->now, core->config.request_timeout));
@@ -104,6 +106,7 @@ bool report_weigh_later(struct core *core, struct op *op) {
 		list_remove(&op->waiting);
 		op->state = OP_WEIGHING;
 		list_append(&core->coordinator.weighing, &op->waiting);
+		pending_add(core, PENDING_WEIGHING);
 		return true;
 	}
 	core->coordinator.weigh_at = instant_add(core->now, count * WEIGH_PACE);
@@ -124,6 +127,7 @@ void report_weigh_go_on(struct core *core) {
 		op->state = OP_ROUND;
 		core->operations[op->kind]->evaluate(core, op, true);
 	}
+	pending_left(core, PENDING_WEIGHING, !list_empty(&core->coordinator.weighing));
 }
 
 uint32_t report_cost(const struct op *op) {
@@ -260,7 +264,10 @@ bool report_may_begin(struct core *core, struct op *op) {
 
 void reports_free(struct core *core, struct op *op) {
 	op_replies_clear(core, op);
-	core->coordinator.reporting -= op_reports(op)->reporting;
+	if (op_reports(op)->reporting) {
+		core->coordinator.reporting--;
+		pending_add(core, PENDING_LINE);
+	}
 }
 
 bool report_due(const struct core *core) {
@@ -271,11 +278,14 @@ bool report_due(const struct core *core) {
 /* Begins an operation that stands in line. False: none may begin, or enough of them have in this
  * step. */
 bool report_run(struct core *core) {
-	struct list *n = list_first(&core->coordinator.in_line);
-	if (n == NULL || core->coordinator.reporting >= core->limits.reports ||
-		core->coordinator.reports_begun >= REPORTS_A_STEP) {
+	if (!report_due(core)) {
+		pending_left(core, PENDING_LINE, false);
 		return false;
 	}
+	if (core->coordinator.reports_begun >= REPORTS_A_STEP) {
+		return false;
+	}
+	struct list *n = list_first(&core->coordinator.in_line);
 	core->coordinator.reports_begun++;
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
 	list_remove(n);
@@ -283,4 +293,76 @@ bool report_run(struct core *core) {
 	op_reports(op)->reporting = true;
 	restart_begin(core, op);
 	return true;
+}
+
+/* ---- copies of what masters reported: records, or entries of a queue ---- */
+
+struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
+	const struct message *m) {
+	struct reports *reports = op_reports(op);
+	if (reports->replies_count == reports->replies_capacity) {
+		uint32_t old = reports->replies_capacity, wanted = old ? 2 * old : 8;
+		struct master_reply *more = alloc_resize(&core->alloc, reports->replies,
+			old * sizeof *more, wanted * sizeof *more);
+		if (more == NULL) {
+			return NULL;
+		}
+		reports->replies = more;
+		reports->replies_capacity = wanted;
+	}
+	struct record *r = record_new(core, m);
+	if (r == NULL) {
+		return NULL;
+	}
+	r->left = span_from_us(m->left_us);
+	r->end = instant_add(core->now, r->left);
+	reports->replies[reports->replies_count++] = (struct master_reply){ .record = r,
+		.from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by,
+		.flags = m->flags };
+	return r;
+}
+
+static bool before(const struct master_reply *a, const struct master_reply *b) {
+	int c = id128_compare(a->record->lock_id, b->record->lock_id);
+	return c != 0 ? c < 0 : a->from < b->from;
+}
+
+static void swap(struct master_reply *a, struct master_reply *b) {
+	struct master_reply kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+static void sift(struct master_reply *found, uint32_t root, uint32_t count) {
+	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
+		child += child + 1 < count && before(&found[child], &found[child + 1]);
+		if (!before(&found[root], &found[child])) {
+			return;
+		}
+		swap(&found[root], &found[child]);
+	}
+}
+
+/* Brings the reports of each lock_id together. It is a heapsort because a key may have many
+ * holders, and a heapsort needs no memory. */
+void op_replies_sort(struct op *op) {
+	struct reports *reports = op_reports(op);
+	for (uint32_t i = reports->replies_count / 2; i-- > 0;) {
+		sift(reports->replies, i, reports->replies_count);
+	}
+	for (uint32_t last = reports->replies_count; last-- > 1;) {
+		swap(&reports->replies[0], &reports->replies[last]);
+		sift(reports->replies, 0, last);
+	}
+}
+
+void op_replies_clear(struct core *core, struct op *op) {
+	struct reports *reports = op_reports(op);
+	for (uint32_t i = 0; i < reports->replies_count; i++) {
+		record_free(core, reports->replies[i].record);
+	}
+	alloc_free(&core->alloc, reports->replies,
+		reports->replies_capacity * sizeof *reports->replies);
+	reports->replies = NULL;
+	reports->replies_count = reports->replies_capacity = 0;
 }

@@ -50,8 +50,12 @@ bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id
  * So only a master where the lock is still bound to this node ends it. */
 struct message release_message(const struct op *op) {
 	const struct release_state *release = op_release(op);
-	struct message m = op_message(op, release->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
-	m.flags = release->lost_here ? FLAG_NOW : 0;
+	if (release->lost_here) {
+		struct message lost = op_message(op, MESSAGE_BINDING);
+		lost.flags = FLAG_NOW;
+		return lost;
+	}
+	struct message m = op_message(op, MESSAGE_RELEASE);
 	m.name = op->part_of;
 	m.number = op->terms.binding;
 	return m;

@@ -66,11 +66,15 @@ bool op_late(const struct core *core, const struct op *op) {
 }
 
 /* Tells whether the operation has no answer of this master. This node's own vote may not be in yet,
- * but it is not missing; nor is that of a master that votes and was not asked. */
+ * but it is not missing; nor is that of another master that votes, as long as its answer is not
+ * due. */
 static bool missing(const struct core *core, const struct op *op, uint32_t index) {
 	const enum vote_state s = op->votes[index].state;
-	const bool asked = s == VOTE_ASKED || s == VOTE_GONE;
-	return peer_votes(core, index) ? asked && index != core->self : asked || s == VOTE_NONE;
+	if (!peer_votes(core, index)) {
+		return s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE;
+	}
+	const bool due = peer_suspect(core, index) || op_late(core, op);
+	return index != core->self && (s == VOTE_GONE || (s == VOTE_ASKED && due));
 }
 
 /* Tells whether the master is there, but does not vote. */
@@ -92,21 +96,4 @@ uint64_t op_not_voting(const struct core *core, const struct op *op) {
 		there_only |= (uint64_t)(missing(core, op, i) && there(core, i)) << i;
 	}
 	return there_only;
-}
-
-struct message op_message(const struct op *op, enum message_kind kind) {
-	struct message m;
-	message_clear(&m);
-	m.kind = kind;
-	m.round = op->round;
-	m.key = op->key;
-	m.lock_id = op->lock_id;
-	m.owner = op->owner;
-	m.identity = op->identity;
-	m.value = op->value;
-	m.label = op->label;
-	m.terms = op->terms;
-	m.lease_us = (uint64_t)(op->lease / SPAN_US);
-	m.key_hash = op->key_hash;
-	return m;
 }

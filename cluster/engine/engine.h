@@ -18,7 +18,7 @@ static inline span_ns follow_age(const struct core *core, struct instant now) {
 	return core->follow.fresh_known ? instant_elapsed_long(now, core->follow.fresh) : SPAN_MAX;
 }
 
-/* ---- lamport.c ---- */
+/* ---- clock.c: the Lamport clock ---- */
 
 /* Returns clock + by, at most TOKEN_MAX. */
 uint64_t clock_later(uint64_t clock, uint64_t by);
@@ -57,14 +57,12 @@ static inline uint64_t out_same(struct core *core) {
 /* Takes the next message to the node itself, which stays where it is until the next call. NULL:
  * there is none. */
 const struct message *out_take_local(struct core *core);
-/* Tells whether there is one. */
-bool out_said(const struct core *core);
 /* Makes room for one more reply than there are callers. False: no memory. */
 bool out_reserve_reply(struct core *core);
-/* A step begins. */
-void out_begin(struct core *core);
 /* There is no memory even for an answer to the request of this step. */
-void out_unheard(struct core *core);
+static inline void out_unheard(struct core *core) {
+	core->engine.unheard = true;
+}
 /* Returns a new reply, all zero. Room for it must have been reserved. */
 struct core_reply *out_reply(struct core *core);
 /* Copies bytes for a reply or a note. False: no memory, and *to is empty. */
@@ -167,7 +165,7 @@ static inline bool persist_has_voted(const struct core *core) {
 /* Notes the largest timing constants under which this node votes. */
 void epoch_seen(struct core *core);
 
-/* ---- timer.c ---- */
+/* ---- clock.c: timers ---- */
 
 /* Sets the timer, which may be set already, to `at`. */
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
@@ -177,6 +175,16 @@ void timer_by(struct core *core, struct timer *t, enum timer_kind kind, struct i
 void timer_stop(struct core *core, struct timer *t);
 
 /* ---- turns of the loop ---- */
+
+/* There is work of this kind. */
+static inline void pending_add(struct core *core, enum pending kind) {
+	core->engine.pending |= kind;
+}
+/* Whoever has gone on with the work says whether any is left. */
+static inline void pending_left(struct core *core, enum pending kind, bool left) {
+	core->engine.pending = left ? core->engine.pending | kind
+		: core->engine.pending & ~(uint32_t)kind;
+}
 
 /* Returns how much of the work that is done in pieces may still be done in this turn. Whoever does
  * a piece takes it off. */

@@ -10,10 +10,3 @@ void event_box_done(struct event_box *box, const struct allocator *alloc) {
 	alloc_free(alloc, box->watch_event, box->capacity * sizeof *box->watch_event);
 	arena_done(&box->bytes);
 }
-
-void event_box_clear(struct event_box *box) {
-	if (box->read == box->count) {
-		box->read = box->count = 0;
-		arena_reset(&box->bytes);
-	}
-}

@@ -27,6 +27,11 @@ struct event_box {
 void event_box_init(struct event_box *box, const struct allocator *alloc);
 void event_box_done(struct event_box *box, const struct allocator *alloc);
 /* Frees what was read, if nothing else is left. */
-void event_box_clear(struct event_box *box);
+static inline void event_box_clear(struct event_box *box) {
+	if (box->read == box->count) {
+		box->read = box->count = 0;
+		arena_reset(&box->bytes);
+	}
+}
 
 #endif

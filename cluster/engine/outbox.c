@@ -47,8 +47,8 @@ struct core_out {
 	struct event_box watch_event;
 	/* A bit set of peers whose links are to be reset. */
 	uint64_t resets;
-	/* The durable state is to be written; and the request of this step was not taken. */
-	bool persist, unheard;
+	/* The durable state is to be written. */
+	bool persist;
 };
 
 struct core_out *core_out_new(struct core *core) {
@@ -176,6 +176,9 @@ static inline struct message *next_place(struct core *core, uint32_t peer) {
 		lose(core, peer);
 		return NULL;
 	}
+	if (own) {
+		pending_add(core, PENDING_SAID);
+	}
 	return &q->messages[q->count];
 }
 
@@ -226,16 +229,12 @@ enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 		? BACKLOG_SOME : BACKLOG_SMALL;
 }
 
-bool out_said(const struct core *core) {
-	return core->out->own.sent < core->out->own.count ||
-		core->out->peers[core->self].count > 0;
-}
-
 const struct message *out_take_local(struct core *core) {
 	struct queue *own = &core->out->own, *said = &core->out->peers[core->self];
 	if (own->sent == own->count) {
 		queue_clear(core->out, own);
 		if (said->count == 0) {
+			pending_left(core, PENDING_SAID, false);
 			return NULL;
 		}
 		const struct queue emptied = *own;
@@ -276,16 +275,8 @@ bool out_reserve_reply(struct core *core) {
 	return true;
 }
 
-void out_unheard(struct core *core) {
-	core->out->unheard = true;
-}
-
 bool core_out_unheard(const struct core_out *out) {
-	return out->unheard;
-}
-
-void out_begin(struct core *core) {
-	core->out->unheard = false;
+	return out->core->engine.unheard;
 }
 
 struct core_reply *out_reply(struct core *core) {

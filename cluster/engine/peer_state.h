@@ -3,8 +3,72 @@
 #ifndef PAWL_CLUSTER_PEER_STATE_H
 #define PAWL_CLUSTER_PEER_STATE_H
 
-#include "membership_state.h"
-#include "types.h"
+#include "core.h"
+#include "table_walk.h"
+
+/* A snapshot that this node sends to a peer (section 4). */
+struct snapshot_out {
+	/* A snapshot is being sent. */
+	bool active;
+	/* The walk over the table is over. What changes from then on is still sent. */
+	bool walked;
+	/* A piece was asked for and is to be sent. */
+	bool due;
+	/* The snapshot is for a handover to `epoch`; else for a master that rejoins it. */
+	bool handover;
+	/* The epoch that the asker is to vote in. */
+	uint64_t epoch;
+	/* The asker's number of the snapshot. */
+	uint64_t round;
+	/* The place at which the walk goes on. */
+	struct table_walk walk;
+	/* The next place of the ring of tombstones when the walk began; and how many of its places
+	 * have been sent (tombstones.c). */
+	uint32_t tombstones_next;
+	uint32_t tombstones_at;
+	/* The number of the present piece. */
+	uint32_t part;
+};
+
+enum standing {
+	/* A node of the configuration. */
+	PEER_MEMBER,
+	/* A master of the previous epoch that is not in the configuration. */
+	PEER_FORMER,
+	/* Neither of the two. */
+	PEER_NON_MEMBER
+};
+
+/* What a node says about configurations that may follow this epoch (proof.c). Configurations are
+ * named by their hashes; 0 stands for none. */
+struct word {
+	/* The configuration that it claims as its own; and its epoch, which is kept only while the
+	 * link is up. */
+	uint64_t claimed, claimed_epoch;
+	/* The configuration that it has accepted in the decree, under `ballot`. */
+	uint64_t accepted;
+	/* The ballot under which it has accepted `accepted`. */
+	struct ballot ballot;
+	/* The configuration whose claim by another master it has passed on. */
+	uint64_t passed_on;
+	/* Since when it has claimed a later epoch over this link; and when it last passed on a
+	 * claim. */
+	struct instant ahead_since, passed_on_at;
+	/* It has another configuration under this epoch's number. */
+	bool contradicts;
+};
+
+/* An answer in a decree. It is sent once what it says is on disk (section 6). */
+struct decree_answer {
+	/* The kind of the answer; 0 stands for no answer. */
+	enum message_kind kind;
+	/* The round of the question; and the number of the state that has to be on disk. */
+	uint64_t round, seq;
+	/* DECREE_ACCEPTED: the hash of what was accepted. */
+	uint64_t value;
+	/* The ballot that the answer is about. */
+	struct ballot ballot;
+};
 
 /* Commits of one start of a node that came here (counted.c). */
 struct counted {
@@ -22,10 +86,13 @@ struct longest_span {
 	struct instant since;
 };
 
+/* Another node. What stands under the name of a room is touched in that room and in node/ only
+ * (scripts/style checks that); all rooms see the rest. */
 struct peer {
 	/* The node as the configuration has it; a non-member as it was heard of, with its identity
 	 * once it is linked. */
 	struct config_node node;
+	/* What it is in the configuration. */
 	enum standing standing;
 
 	/* A link is up. */
@@ -40,48 +107,73 @@ struct peer {
 	bool in_epoch;
 	/* A frame has come over this link. */
 	bool frame_came;
-	/* How often its frames have changed their epoch or its vote lately (frames.c). */
-	uint32_t changes;
 	/* What the node has proven on this link does not let it be a master. */
 	bool no_master;
 	/* The operator was told that this node's place is not given to it for that reason. */
 	bool no_master_told;
-	/* A change waits for this non-member, so it is dialled and keeps its place in the table. */
-	bool wanted;
-	bool
-		/* A ping has no answer yet. */
-		ping_out,
-		/* The clock of its last frame was too far ahead. */
-		far_ahead,
-		/* Its pledge equals this node's own. */
-		pledge_equal,
-		/* The operator was told that it shows a configuration of another cluster. */
-		wrong_noted;
+	/* The clock of its last frame was too far ahead. */
+	bool far_ahead;
+	/* The operator was told that it shows a configuration of another cluster. */
+	bool wrong_noted;
 	/* Its last frame said that this epoch is complete. */
 	bool complete;
-	/* What it says about configurations that may follow. */
-	struct word word;
-
-	/* With `far_ahead`: since when every frame has been too far ahead, and the lowest clock of
-	 * these frames. */
-	struct instant far_since;
-	uint64_t far_clock;
-	/* Its last frame was refused for its clock, even if the link has been lost since; and since
-	 * when all its frames have been. */
-	bool refused;
-	struct instant refused_since;
 
 	/* The identity of the node at the other end of the link, or of the last link. */
 	struct id128 link_id;
 	/* The epoch of its last frame. */
 	uint64_t epoch;
-	/* The boot that it said with its hello; its Lamport clock, as this node has heard it; and
-	 * the number of the last ping to it. */
-	uint64_t boot, clock, ping_round;
+	/* The boot that it said with its hello; and its Lamport clock, as this node has heard
+	 * it. */
+	uint64_t boot, clock;
 	/* The clock that its last frame said, however far ahead it is. */
 	uint64_t said_clock;
 	/* The epoch of the configuration that it was last told. */
 	uint64_t config_told;
+	/* When the link came up. */
+	struct instant up_since;
+	/* The round trip of the last ping, in nanoseconds; 0 if there was none on this link. */
+	span_ns round_trip;
+	/* What it coordinates here: struct promise; and struct queued of parked requests and of
+	 * queue entries. */
+	struct list promises, parked, waiters;
+	/* How often the queue entries at that node were lost, as far as this node sees (home.c). */
+	uint32_t stopped;
+	/* The answer in a decree that this node sends to it. */
+	struct decree_answer decree;
+
+	/* ---- peers ---- */
+
+	/* A change waits for this non-member, so it is dialled and keeps its place in the table. */
+	bool wanted;
+	/* A ping has no answer yet. */
+	bool ping_out;
+	/* The number of the last ping to it. */
+	uint64_t ping_round;
+	/* When the last ping was sent. */
+	struct instant ping_sent;
+	/* The round trips to it lately; and those that it says it has measured itself. */
+	struct longest_span trips, trips_told;
+	/* Something is expected of this master, which has been silent since `silent_since`; and it
+	 * was pinged at that time. */
+	bool expected, pinged;
+	/* It has been silent for so long that it is the home of requests only if no other master
+	 * is there (silence.c). */
+	bool suspect;
+	/* The answer to the ping that is out is late because the node hung. */
+	bool slow_ping;
+	/* How often the silence that counts was doubled. */
+	uint32_t doublings;
+	/* When the silence began; and when it was last doubled, or halved. */
+	struct instant silent_since, doubled_at;
+	/* The round of the last question to it. An answer to that one answers all of them. */
+	uint64_t awaited;
+	/* 1 + the place of the only key whose next turn it owes; 0: more is expected of it. */
+	uint32_t owes_at;
+	/* How long the slowest of its recent answers to pings took, in nanoseconds; 0: none has
+	 * come yet. */
+	span_ns slowest;
+
+	/* ---- changes ---- */
 
 	/* The commits that came from its latest start, and from the previous one (counted.c). */
 	struct counted counted, counted_previous;
@@ -93,45 +185,42 @@ struct peer {
 	 * that. */
 	bool restarted;
 
-	/* When it was told of `config_told`; and when the link came up. */
-	struct instant told_at, up_since;
-	/* When the last ping was sent. */
-	struct instant ping_sent;
-	/* The round trip of the last ping, in nanoseconds; 0 if there was none on this link. */
-	span_ns round_trip;
-	/* The round trips to it lately; and those that it says it has measured itself. */
-	struct longest_span trips, trips_told;
+	/* ---- master ---- */
 
-	/* Something is expected of this master, which has been silent since `silent_since`; and it
-	 * was pinged at that time. */
-	bool expected, pinged;
-	/* It has been silent for so long that it is the home of requests only if no other master
-	 * is there (silence.c). */
-	bool suspect;
-	/* The answer to the ping that is out is late because the node hung. */
-	bool slow_ping;
-	/* How often the silence that counts was doubled; and when that was, or it was halved. */
-	uint32_t doublings;
-	struct instant silent_since, doubled_at;
-	/* The round of the last question to it. An answer to that one answers all of them. */
-	uint64_t awaited;
-	/* 1 + the place of the only key whose next turn it owes; 0: more is expected of it. */
-	uint32_t owes_at;
-	/* How long the slowest of its recent answers to pings took, in nanoseconds; 0: none has
-	 * come yet. */
-	span_ns slowest;
-
-	/* What it coordinates here: struct promise; and struct queued of parked requests and of
-	 * queue entries. */
-	struct list promises, parked, waiters;
 	/* How often its queue entries were lost here (queue.c). */
 	uint32_t lost;
-	/* How often the queue entries at that node were lost, as far as this node sees (home.c). */
-	uint32_t stopped;
-	/* The snapshot, the feed, and the answer in a decree that this node sends to it. */
-	struct snapshot_out send;
+
+	/* ---- replication ---- */
+
+	/* The feed that this node sends to it. */
 	struct feed feed;
-	struct decree_answer decree;
+
+	/* ---- recovery ---- */
+
+	/* The snapshot that this node sends to it. */
+	struct snapshot_out send;
+
+	/* ---- membership ---- */
+
+	/* Its pledge equals this node's own. */
+	bool pledge_equal;
+	/* What it says about configurations that may follow. */
+	struct word word;
+	/* When it was told of `config_told`. */
+	struct instant told_at;
+
+	/* ---- node ---- */
+
+	/* How often its frames have changed their epoch or its vote lately (frames.c). */
+	uint32_t changes;
+	/* With `far_ahead`: since when every frame has been too far ahead. */
+	struct instant far_since;
+	/* The lowest clock of these frames. */
+	uint64_t far_clock;
+	/* Its last frame was refused for its clock, even if the link has been lost since. */
+	bool refused;
+	/* Since when all its frames have been refused so. */
+	struct instant refused_since;
 };
 
 #endif

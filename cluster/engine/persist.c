@@ -73,8 +73,8 @@ void persist_votes_end(struct core *core) {
 	core->engine.vote_clock = core_votes(core) ? core->clock : core->engine.vote_clock;
 }
 
-/* A node that has stopped voting still holds back its votes (section 1, Without it), but not what
- * it hears from then on, because that is no vote. */
+/* A node that has stopped voting still holds back its votes (section 1, The clock reservation), but
+ * not what it hears from then on, because that is no vote. */
 bool persist_may_leave(const struct core *core) {
 	return core->engine.boot_on_disk == core->durable.boot &&
 		(core_votes(core) ? core->clock : core->engine.vote_clock) <=

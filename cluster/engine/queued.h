@@ -13,10 +13,13 @@ struct queued {
 	struct map_node by_lock;
 	/* Link in peer.waiters or peer.parked of its coordinator. */
 	struct list by_peer;
+	/* The key that the request is for. */
 	struct key *key;
+	/* The lock_id of the request. */
 	struct id128 lock_id;
 	/* The attempt; and the round under which the coordinator knows the request. */
 	uint64_t attempt, round;
+	/* Its place in the order. */
 	struct ticket ticket;
 	/* The ballot of its first value. An entry that has had no turn has none yet. */
 	struct ballot first;
@@ -25,6 +28,7 @@ struct queued {
 	/* peer.lost of the coordinator when the request came. A higher number there says that the
 	 * link has been lost since (queue.c). */
 	uint32_t lost;
+	/* The lock terms that it wants. */
 	struct terms terms;
 };
 
@@ -35,6 +39,7 @@ struct parked {
 
 /* An entry of the queue of a key whose home this node is (section 5). */
 struct waiter {
+	/* What it has in common with a parked request. */
 	struct queued q;
 	/* Element of key_more.owners. */
 	struct tree_node by_owner;
@@ -50,6 +55,16 @@ struct waiter {
 	uint16_t owner_size, label_size;
 	/* Owner, identity, label. */
 	uint8_t bytes[];
+};
+
+/* The waiter that is to be next because the holder says so (section 10, Hand-over). */
+struct successor {
+	/* The waiter's lock_id, and the identity of its coordinator. */
+	struct id128 lock_id, node;
+	/* The name of its attempt there. */
+	uint64_t attempt;
+	/* The ballot of its first value, as its home has drawn it. */
+	struct ballot first;
 };
 
 /* A key's queue is in parts, so that the entries that have a turn, and those that are try-locks,
@@ -70,6 +85,7 @@ struct key_more {
 	struct tree_node by_name;
 	/* The name of the key. */
 	struct slice name;
+	/* The key. */
 	struct key *key;
 	/* The first promise of the key (key_promises). */
 	struct promise *promises;
@@ -94,9 +110,15 @@ struct key_more {
 	/* Link in core->master.queues.moved, as long as no turn is given before `turn_at`, because
 	 * others may be coming from another home. */
 	struct list moved;
+	/* When the first turn may be given. */
 	struct instant turn_at;
+	/* Link in core->master.queues.refusing, as long as a record that has become held may
+	 * exclude try-locks of the queue; and the next of these. */
+	struct list refusing;
+	struct waiter *next_try;
 	/* How many entries the queue has; and how many of these have a turn. */
 	uint32_t waiters, turns;
+	/* How many requests are parked. */
 	uint32_t parked_count;
 	/* The peer index of the coordinator whose request was parked while no other one was; and
 	 * how many of the parked requests are of other coordinators. */
@@ -109,8 +131,11 @@ struct queues {
 	struct map waiters, parked;
 	/* struct key_more: the keys that somebody waits for, by their names. */
 	struct tree_node *keys;
-	/* struct waiter: entries whose link is gone and that are not freed yet. */
-	struct list lost;
+	/* struct promise, and struct queued of parked requests and of entries: those whose link is
+	 * gone, and that are not freed yet. */
+	struct list lost_promises, lost_parked, lost;
+	/* struct key_more: keys whose try-locks are being refused. */
+	struct list refusing;
 	/* struct key_more: keys that wait for their turn_at; and the timer for the first of
 	 * them. */
 	struct list moved;
@@ -119,15 +144,19 @@ struct queues {
 
 /* How much of the work that is done in pieces may still be done in this turn of the loop. */
 struct pieces {
-	/* Entries whose link is gone; requests of clients that are gone; and requests that look for
-	 * their home. */
+	/* Entries, parked requests and promises whose link is gone; requests of clients that are
+	 * gone; and requests that look for their home. */
 	uint32_t lost, leaving, homes;
+	/* Try-locks in a tie that may have to be refused. */
+	uint32_t tries;
 	/* Bytes of values that quorum reads show. */
 	uint32_t shown;
 	/* Answers to local waits that are due. */
 	uint32_t waits;
 	/* Locks that are bound to a node, of which some may have ended. */
 	uint32_t bound;
+	/* Records that are judged after a comparison of tables. */
+	uint32_t judged;
 	/* Timers that fire, and answers. */
 	uint32_t timers;
 	/* Sets of peers that may be sent a piece of a snapshot, and a batch of a feed. */

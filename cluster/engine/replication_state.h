@@ -4,15 +4,7 @@
 #define PAWL_CLUSTER_REPLICATION_STATE_H
 
 #include "core.h"
-
-/* A part of the log's memory. */
-struct log_chunk {
-	/* The number of the chunk's first entry. */
-	uint64_t first;
-	/* How many entries, and how many bytes, are in it. */
-	uint32_t count, used;
-	uint8_t bytes[];
-};
+#include "table_walk.h"
 
 /* The transaction log. An entry names a record that has changed; what has become of it is looked up
  * when the entry is sent. Watch events, which are kept only for followers that want them, are told
@@ -27,6 +19,7 @@ struct log {
 	uint32_t generation;
 	/* A ring of `slots` places. `count` of them, from `head` on, have a chunk. */
 	struct log_chunk **chunks;
+	/* The places of the ring; the first with a chunk; and how many have one. */
 	uint32_t slots, head, count;
 	/* The size of each chunk in bytes. */
 	uint32_t chunk_bytes;
@@ -34,21 +27,10 @@ struct log {
 
 /* A place in the log: the next entry to be read. */
 struct log_place {
+	/* Its number in the log. */
 	uint64_t number;
 	/* The entry's place in its chunk, in bytes. */
 	uint32_t offset;
-};
-
-/* An entry that was read from the log. */
-struct log_entry {
-	struct slice key;
-	struct id128 lock_id;
-	/* The entry is a watch event, which is in `watch_event`. */
-	bool is_watch_event;
-	/* Its bytes, but for `key`, are in the log and last as long as the log is left alone. */
-	struct core_watch_event watch_event;
-	/* The bytes of `key`. */
-	uint8_t bytes[KEY_MAX];
 };
 
 /* The largest number of batches of one feed that are not acknowledged. */
@@ -69,14 +51,16 @@ struct feed {
 	uint64_t acked;
 	/* How many batches are not acknowledged. */
 	uint32_t in_flight;
-	/* The bucket at which the snapshot goes on. */
-	size_t bucket;
+	/* The place at which the snapshot goes on. If its link breaks, it goes on from the
+	 * beginning of that bucket. */
+	struct table_walk walk;
 	/* Of a snapshot that broke off: the log's id, and table.keys.shrinks at that time. It goes
 	 * on only if both are the same. */
 	uint64_t log, shrinks;
 	/* Echoes that are to be returned: the follower's number, and the log's next number when the
 	 * echo was heard. */
 	struct { uint64_t echo, at; } echoes[FEED_ECHOES];
+	/* How many echoes there are. */
 	uint32_t echo_count;
 	/* Somebody watches at the follower, and is told the watch events that the log has from this
 	 * number on. */
@@ -86,6 +70,7 @@ struct feed {
 
 /* A place in a master's log. */
 struct follow_place {
+	/* The identity of the master; 0 with the log 0. */
 	struct id128 master;
 	/* The log's id, and the number that is expected next. With the id 0 it is a place in
 	 * nobody's log. */
@@ -97,6 +82,7 @@ enum follow_state { FOLLOW_NONE, FOLLOW_ASKED, FOLLOW_ON };
 #define FOLLOW_ECHOES 64
 /* What this node, as a replica, receives from a master. */
 struct follow {
+	/* Whether the node follows a master. */
 	enum follow_state state;
 	/* A snapshot is in the staging table: it is under way, or has broken off. */
 	bool building;
@@ -167,13 +153,6 @@ struct observe {
 	/* How many feeds were asked for; and the echoes, as in struct follow. */
 	uint64_t rounds, echo;
 	struct instant echoes[OBSERVE_ECHOES];
-};
-
-#define UNWRITTEN_MAX 32u
-/* A write that was refused here and whose value has not come since (unwritten.c). */
-struct unwritten {
-	struct id128 lock_id;
-	struct ballot ballot;
 };
 
 #endif

@@ -2,11 +2,21 @@
 #ifndef PAWL_CLUSTER_ROOM_STATE_H
 #define PAWL_CLUSTER_ROOM_STATE_H
 
+/* A state that the driver has taken to write: its number, and what it says of these fields of
+ * struct durable. */
+struct persisting {
+	/* The number of the state; and its clock reservation and boot. */
+	uint64_t seq, ceiling, boot;
+	/* The node has pledged; and it has voted in the state's epoch. */
+	bool pledged, voted;
+};
+
 /* engine/: the bounds of the Lamport clock, what is on disk, and the present turn of the loop. */
 struct engine_state {
 	/* Up to where others could raise the clock at clock_limit_at. Since then the limit has
 	 * grown by one each nanosecond (section 9). */
 	uint64_t clock_limit;
+	/* See clock_limit. */
 	struct instant clock_limit_at;
 
 	/* The number of the state that is wanted on disk. */
@@ -18,12 +28,14 @@ struct engine_state {
 	struct persisting taken[4];
 	/* Parts of `durable` as they are on disk. */
 	uint64_t ceiling_on_disk, boot_on_disk;
+	/* Parts of it as they are on disk: the pledge, and that the node has voted. */
 	bool pledged_on_disk, voted_on_disk;
 	/* The Lamport clock when this node last stopped voting, on which the votes rest that it had
 	 * not sent yet; 0 if it has not stopped since its start. */
 	uint64_t vote_clock;
 	/* With persist_again: when a write that has failed is tried again. */
 	struct instant persist_retry;
+	/* The last write has failed. */
 	bool persist_again;
 
 	/* A bit set of peers, this node included, for which a message could not be queued in this
@@ -36,6 +48,10 @@ struct engine_state {
 	bool self_lost;
 	/* A turn of the loop has ended since the last step. */
 	bool turn_over;
+	/* The request of this step was not taken. */
+	bool unheard;
+	/* Which work is left: bits of enum pending. */
+	uint32_t pending;
 	/* How much long work may still be done in this turn. */
 	struct pieces left;
 	/* How many callers there are. The outbox keeps room for one reply to each, because all of
@@ -76,6 +92,35 @@ struct origin {
 	uint64_t records;
 };
 
+#define EXTENDED_MAX 64
+
+/* A record that rested on `name` alone was lengthened by an extension with the name `by`, which may
+ * be taken back (section 11). If the two are the same, the extension has made the record. */
+struct extended {
+	uint64_t name, by;
+};
+
+/* Records of the live table whose `sources` are not 0 are finished when somebody looks them up, or
+ * by a sweep (store/finish.c). */
+struct finishing {
+	/* There are records to be finished. */
+	bool active;
+	/* What came between is not known. So `floor` counts as noted for each of these records, and
+	 * none is dropped because a source lacks it. */
+	bool unknown;
+	/* The Lamport clock that counts as noted; it is used only with `unknown`. */
+	uint64_t floor;
+	/* The bucket at which the sweep goes on. */
+	size_t bucket;
+	/* A bit set of the tries whose sources were heard to their end. */
+	uint32_t brought;
+	/* Those of them that count for what was noted: all but sources that have never voted,
+	 * neither before nor now. */
+	uint32_t done;
+	/* The clock of each of these sources at the end of its snapshot. */
+	uint64_t clock_end[32];
+};
+
 /* store/: the tables, what has ended, and what a master remembers of the lock_ids that it lacks. */
 struct store_state {
 	/* The memory of the live table and of the staging table. */
@@ -83,6 +128,7 @@ struct store_state {
 	/* The table that is voted and read from; and the one that is built from snapshots, is being
 	 * emptied, or is empty. */
 	struct table *live, *staging;
+	/* What the staging table is used for. */
 	enum staging_use staging_use;
 	/* STAGING_EMPTYING: the buckets from this one on are empty. */
 	size_t empty_bucket;
@@ -90,7 +136,7 @@ struct store_state {
 	uint64_t promise_count;
 	/* Keys that are counted apart. */
 	struct key_groups groups;
-	/* Who drew the ballots of all records (origins.c). */
+	/* Who drew the ballots of all records (record.c). */
 	struct origins {
 		/* The origins by their numbers, and how many places there are; the first number
 		 * that is free, or 0; and the first number of each chain, by hash. */
@@ -107,14 +153,10 @@ struct store_state {
 	size_t tombstones_slots;
 	/* How many bits of a slot are the number of a place. */
 	uint32_t tombstones_bits;
-	/* When a record ended here last, by lacked_place of its lock_id (lacked.c). */
-	struct instant lacked[LACKED_PLACES];
-	/* What this master has noted and lost, by the same places: the highest ballot, and when a
-	 * record ended last otherwise than by release (first.c). */
-	struct lost {
-		struct ballot noted;
-		struct instant at;
-	} lost[LACKED_PLACES];
+	/* limits.lacked places for lock_ids whose records have ended here; and as many for those
+	 * that have lapsed: whose records have ended otherwise than by release, or of which this
+	 * master has noted something and lost it (lacked.c). */
+	struct lacking_place *lacked, *lapsed;
 	/* When this master began to vote; and its Lamport clock then. */
 	struct instant vote_began;
 	uint64_t clock_began;
@@ -135,6 +177,7 @@ struct store_state {
 
 /* changes/: the log of changes, watch events, and what this master may have missed. */
 struct changes_state {
+	/* The transaction log. */
 	struct log log;
 	/* How many followers are fed; and how many of them want watch events. */
 	uint32_t feeds, event_feeds;
@@ -144,17 +187,14 @@ struct changes_state {
 	uint32_t (*count_watchers)(void *ctx, struct slice key);
 	void *count_watchers_ctx;
 
-	/* A ring of writes that were refused here for a newer one; unwritten_next counts them. */
-	struct unwritten unwritten[UNWRITTEN_MAX];
-	uint32_t unwritten_next;
-
-	/* struct unseen, by key: commits that were refused here and may count elsewhere. */
-	struct map unseen;
-	/* The same, in the order in which they were refused. */
-	struct list unseen_all;
-	/* The memory of their records in bytes. */
-	size_t unseen_bytes;
-	/* The cache of the highest tokens that were told, by key (told.c). */
+	/* struct refused, by key: what was refused here and may count elsewhere (missed.c). There
+	 * is none while nobody watches. */
+	struct map refused;
+	/* The same, in the order in which it was refused. */
+	struct list refused_all;
+	/* The memory of its records in bytes. */
+	size_t refused_bytes;
+	/* The cache of the highest tokens that were told, by key (watch_event.c). */
 	struct told *told;
 	/* The highest token that was told of a key that has left the cache. */
 	uint64_t told_before;
@@ -170,17 +210,18 @@ struct changes_state {
 	/* Counts beats; and how often in a row enough masters that remember could have said what
 	 * came to them. */
 	uint32_t counted_beats, says_heard;
-	/* A node was left out of the new epoch whose commits may have passed this master by; and
-	 * `missed_over` is set. */
-	bool left_out, missed_under_way;
-	/* What was under way when something had been missed has ended by then, and missed events
-	 * are told once more. */
+	/* A node was left out of the new epoch whose commits may have passed this master by. */
+	bool left_out;
+	/* With missed_under_way: what was under way when something had been missed has ended by
+	 * then, and missed events are told once more (missed.c). */
+	bool missed_under_way;
 	struct instant missed_over;
 	/* The next comparison of the tables is due at once. */
 	bool sync_hurry;
 
 	/* The totals of core_figures.h, of the live table (figures_changed.c). */
 	uint64_t releases, lost[FIGURE_LOSSES], group_lost[KEY_GROUPS_MAX];
+	/* For how long leases had been held that have ended. */
 	struct buckets holds;
 	/* Which keys of the live table are granted most often; NULL if nobody wants to know. */
 	struct sketch *granted;
@@ -190,6 +231,7 @@ struct changes_state {
 
 /* master/: who waits, and what is bound to which node. */
 struct master_state {
+	/* The queues of the keys whose home this node is, and parked requests. */
 	struct queues queues;
 	/* How many queue entries there are. */
 	uint64_t waiter_count;
@@ -242,6 +284,8 @@ struct coordinator_state {
 	struct instant weigh_at;
 	/* struct key_more: keys that have due waits, in the order in which they are served. */
 	struct list due_waits;
+	/* struct op: all waits for a change of a key. */
+	struct list local_waits;
 	/* struct op: operations that go on with this node's own report in the next turn. */
 	struct list asking;
 	/* struct client: those whose connection is gone and for whom operations still wait. */
@@ -265,17 +309,25 @@ struct coordinator_state {
 	span_ns slow_after;
 	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
+	/* The node has been without a quorum for request_timeout (home.c); and how many of
+	 * those who wait are still to be looked at for that. */
+	bool no_quorum;
+	uint32_t unserved;
 };
 
 /* replication/: the batches of feeds. */
 struct replication_state {
 	/* How long a batch may wait, in nanoseconds. */
 	span_ns replication_interval;
+	/* Fires when a batch is due that is not full. */
 	struct timer feed_timer;
 	/* The log's next number at which a batch is full. */
 	uint64_t feed_full_at;
+	/* Fires when the follower is to look after its feed. */
 	struct timer follow_timer;
+	/* The same for the feeds of the audit. */
 	struct timer observe_timer;
+	/* What a replica hears that checks for double grants. */
 	struct observe observe;
 };
 
@@ -294,78 +346,6 @@ struct repair_state {
 	uint16_t sync_tick;
 	/* When core->tick is raised next. */
 	struct instant tick_at;
-};
-
-/* recovery/: state transfers, and the return to voting. */
-struct recovery_state {
-	struct state_transfer transfer;
-	/* When rejoining may begin; and when this master votes by waiting. */
-	struct instant rejoin_at, vote_at;
-	/* The masters that may take snapshots because their epoch is being prepared. */
-	struct announced announced;
-	/* The end of a side file has been written or restored; and the Lamport clock that it
-	 * says. */
-	bool drain_whole;
-	uint64_t drain_clock;
-};
-
-/* membership/: the configuration that follows, and who may be believed. */
-struct membership_state {
-	/* With core->adopting: the number of the state that has to be on disk. */
-	uint64_t adopt_seq;
-	/* The configuration that is being adopted starts the cluster over. */
-	bool forced;
-	/* core_options.auto_replace; and the birth was stopped, because pledges differ. */
-	bool auto_replace, birth_stopped;
-	/* Which values of another initial master differ from this node's, for the operator: "the
-	 * initial masters to agree: max_lease is 30000ms at b, and 60000ms here". Empty: none. And
-	 * the peer index of that master. */
-	char birth_differs[BIRTH_DIFFERS_BYTES];
-	uint32_t birth_differs_from;
-	/* When a quorum was last known to vote; and the operator was told that it is lost. */
-	struct instant voters_at;
-	bool quorum_lost;
-	/* This node is told of a later configuration that it has too little proof for (proof.c);
-	 * and the operator was told so. */
-	bool unproven, unproven_noted;
-	/* Since when, and when last, it was told so. */
-	struct instant unproven_since, unproven_at;
-	/* The clock of the last ballot that this node drew for a decree since its start. */
-	uint64_t ballot_drawn;
-	/* When this master finishes a decree that it has accepted in its proposer's place. */
-	struct instant finish_at;
-	/* The change that this node coordinates. */
-	struct change change;
-};
-
-/* A ring of the leases that were lost last; `count` counts all of them. */
-struct lost_ring {
-	uint64_t count;
-	struct lost_place {
-		int64_t at;
-		uint64_t token;
-		uint16_t key_size, owner_size;
-		uint8_t cause;
-		uint8_t key[KEY_MAX], owner[OWNER_MAX];
-	} places[LOST_LEASES_MAX];
-};
-
-/* Keys that stand out, by a number. */
-struct hot_list {
-	uint32_t count;
-	/* The places, the greatest number first. */
-	uint8_t order[HOT_KEYS_MAX];
-	struct hot_place {
-		int64_t number;
-		uint16_t key_size, owner_size;
-		uint8_t key[KEY_MAX], owner[OWNER_MAX];
-	} places[HOT_KEYS_MAX];
-};
-
-/* What a walk over the live table has found of HOT_QUEUES and HOT_HELD. The number of HOT_HELD is
- * the time at which the lock was acquired, in nanoseconds of CLOCK_BOOTTIME, negated. */
-struct hot_found {
-	struct hot_list lists[2];
 };
 
 /* The walk over the live table for the keys that stand out, and for the lease that was acquired
@@ -397,6 +377,7 @@ struct node_state {
 	struct instant behind_at;
 	/* When the next piece of long work may be done. */
 	struct instant background_at;
+	/* The walk that finds the keys that stand out. */
 	struct oldest oldest;
 	/* For how long the loop stood still in all, in nanoseconds. */
 	uint64_t stood_still;

@@ -9,10 +9,9 @@
 #include "flat.h"
 #include "list.h"
 #include "map.h"
-#include "membership_state.h"
 #include "observers.h"
+#include "pending.h"
 #include "prng.h"
-#include "tombstones.h"
 #include "replication_state.h"
 #include "wheel.h"
 
@@ -31,6 +30,11 @@ struct timer {
 
 /* ---- the key table (section 1) ---- */
 
+/* record.sources has a bit for each try to copy from a source, and the bit MERGE_STAYS, which
+ * stands for no source: such a record stays, whatever the sources say. */
+enum { MERGE_TRIES = 30 };
+#define MERGE_STAYS (UINT32_C(1) << MERGE_TRIES)
+
 /* A held record: what a master, or a replica, keeps of a lease. Its bytes follow it in the same
  * block of memory. */
 struct record {
@@ -43,13 +47,20 @@ struct record {
 	 * made the record. */
 	uint64_t token, noted;
 	/* The clock of the ballot of the write that made the value (record_wrote). `origin` below
-	 * says who drew it (store/origins.c). */
+	 * says who drew it (store/record.c). */
 	uint64_t wrote_clock;
 	/* When the record ends, lock delay included. */
 	struct instant end;
-	/* The name that the record rests on: everything that was accepted for it had this name, or
-	 * name_before() of it (section 11). 0 means that several had, or that it is not known. */
-	uint64_t rests_on;
+	union {
+		/* The name that the record rests on: everything that was accepted for it had this
+		 * name, or name_before() of it (section 11). 0 means that several had, or that it
+		 * is not known. */
+		uint64_t rests_on;
+		/* In a report that a coordinator keeps: how much was left until `end` by the
+		 * master's own word. In the verdict of a quorum read: how much of the lease is left
+		 * for certain, from reports.asked on. */
+		span_ns left;
+	};
 	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
 	 * that the record is finished. */
 	uint32_t sources : MERGE_TRIES + 1;
@@ -76,8 +87,6 @@ struct record {
 	 * it here before, until that node says again that it is bound. */
 	bool freed : 1;
 	uint32_t owner_size : 9, label_size : 9, identity_size : 8;
-	/* A newer write to the record was refused here (unwritten.c). */
-	bool unwritten : 1;
 	/* The record came with a commit, so its value counts, whatever ballot the commit brought
 	 * (section 2, Update). */
 	bool vouched : 1;
@@ -92,6 +101,7 @@ struct record {
 	uint16_t of, origin;
 	/* core->tick when something was last accepted for the record. */
 	uint16_t accepted;
+	/* The highest 8 bits that go with since_low. */
 	uint8_t since_high;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, and room for a ballot and a binding, one behind the other. */
@@ -150,6 +160,7 @@ struct promise {
 	/* The promise's link in peer.promises of its coordinator: promises end with the link to
 	 * that node. */
 	struct list by_peer;
+	/* The key that is promised. */
 	struct key *key;
 	/* The acquisition that the key is promised to. */
 	struct id128 lock_id;
@@ -162,7 +173,7 @@ struct promise {
 	uint64_t noted_again;
 	/* The permit numbers that records have got here since that moment. */
 	struct permits touched;
-	/* The highest ballot of a first value that was named with the promise (first.c). */
+	/* The highest ballot of a first value that was named with the promise (lacked.c). */
 	struct ballot first;
 	/* When the promise ends. */
 	struct instant end;
@@ -170,8 +181,9 @@ struct promise {
 	uint32_t peer;
 	/* The request has a turn. Permits: this master was asked as the key's home, and has
 	 * reserved permit numbers for the request; and the request's coordinator wants to be told
-	 * again when a record of the key ends. */
-	bool turn, reserves, tell;
+	 * again when a record of the key ends. And this master has refused a commit of that
+	 * coordinator for the lock_id, which others may have accepted. */
+	bool turn, reserves, tell, committed;
 	/* The request's ticket, as the request named it. */
 	struct ticket ticket;
 	/* The lock terms that the request wants. Permits: the set has the numbers that are reserved
@@ -189,8 +201,6 @@ struct place {
 	/* The peer index of the node that drew the ticket. */
 	uint32_t peer;
 };
-
-#include "record_index.h"
 
 #include "queued.h"
 
@@ -214,6 +224,7 @@ struct table {
 	uint8_t tries;
 	/* No record here that others have told of ends later. */
 	struct instant latest;
+	/* The exclusive or of the digests of the leaves of each group. */
 	uint64_t group_digests[DIGEST_GROUPS];
 	/* DIGEST_GROUP leaves each. The array of a group is made with its first key. */
 	struct leaf *leaves[DIGEST_GROUPS];
@@ -246,6 +257,7 @@ struct key {
 	/* The size of the name in bytes; and the index of the group of keys that the key belongs
 	 * to, or KEY_GROUPS_MAX. */
 	uint16_t size : 10, group : 6;
+	/* The bytes of the name. */
 	uint8_t name[];
 };
 _Static_assert(offsetof(struct key, name) <= 58, "one for each lease");
@@ -291,8 +303,6 @@ struct preparing {
 	/* Until then other updates are refused. */
 	struct instant until;
 };
-
-#include "operation_state.h"
 
 #include "peer_state.h"
 
@@ -383,7 +393,7 @@ struct core {
 
 	/* What one room alone keeps. It is touched in that room and in node/, which sets up all of
 	 * them; others call the functions of the room (scripts/style checks that). The three rooms
-	 * of the coordinator share one state. */
+	 * of the coordinator share one state: */
 	struct engine_state engine;
 	struct peering_state peering;
 	struct store_state store;
@@ -392,9 +402,11 @@ struct core {
 	struct coordinator_state coordinator;
 	struct replication_state replication;
 	struct repair_state repair;
-	struct recovery_state recovery;
-	struct membership_state membership;
 	struct node_state node;
+	/* The same, of rooms that nobody asks in the way of a request. Their headers have these
+	 * structs: */
+	struct recovery_state *recovery;
+	struct membership_state *membership;
 
 	/* The counters, by enum core_count. */
 	uint64_t counts[COUNT_TOTAL];
@@ -433,7 +445,5 @@ static inline bool core_born(const struct core *core) {
 static inline bool core_votes(const struct core *core) {
 	return core->state == CORE_VOTING;
 }
-
-#include "numbers.h"
 
 #endif

@@ -31,9 +31,11 @@ const char *grants_why_text(enum grants_why why);
 
 /* A breach. The slices are borrowed for the call. */
 struct grants_breach {
+	/* What is wrong. */
 	enum grants_why why;
 	/* The peer index of the master at which it was seen. */
 	uint32_t master;
+	/* The key of both locks. */
 	struct slice key;
 	/* The two locks, the earlier first. */
 	struct core_note_holder holders[2];
@@ -42,6 +44,7 @@ struct grants_breach {
 struct grants_options {
 	/* Borrowed. */
 	const struct allocator *alloc;
+	/* The key of its hash tables. */
 	struct siphash_key hash_key;
 	/* Called for each breach, once for each pair of locks. */
 	void (*breach)(void *ctx, const struct grants_breach *breach);

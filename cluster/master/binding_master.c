@@ -255,19 +255,12 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
  * of the holder, the record must not end with the node that it was bound to. Even the same node may
  * have given the binding up while this master could not hear it, if it has not confirmed the
  * binding since. */
-static __attribute__((noinline)) void lock_accepted(struct core *core, const struct record *r,
-	uint32_t from) {
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
 	struct bound_lock *b = find_record(core, r->lock_id);
 	if (b && (b->generation != b->holder->generation || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
 	} else if (b) {
 		b->until = r->end;
-	}
-}
-
-void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	if (core->master.holder_count > 0) {
-		lock_accepted(core, r, from);
 	}
 }
 
@@ -383,6 +376,7 @@ void binding_master_go_on(struct core *core) {
 			arm(core, h);
 		}
 	}
+	pending_left(core, PENDING_BOUND, !list_empty(&core->master.holders_due));
 }
 
 /* All records are examined, in pieces, because there may be very many. Those that are bound
@@ -393,6 +387,7 @@ void binding_master_timer(struct core *core, struct timer *t) {
 	h->grace_examined = INT64_MAX;
 	if (!list_linked(&h->due)) {
 		list_append(&core->master.holders_due, &h->due);
+		pending_add(core, PENDING_BOUND);
 	}
 	binding_master_go_on(core);
 }

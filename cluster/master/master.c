@@ -1,23 +1,6 @@
 /* master.c: what a master does with promises, commits, learned records, fetches and withdrawals
  * (section 2). The rules that decide are in rules.c. */
 #include "master.h"
-#include "first.h"
-
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
-	const struct terms *terms, struct message *answer) {
-	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
-	const struct promise *p = key ? key_promised_other(key, lock_id) : NULL;
-	if (r) {
-		answer->terms = record_terms(r);
-		answer->by = r->lock_id;
-		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
-		answer->owner = record_owner(r);
-		answer->token = r->token;
-	} else if (p) {
-		answer->by = p->lock_id;
-		answer->left_us = (uint64_t)instant_left_long(core->now, p->end) / 1000;
-	}
-}
 
 static void count_promise(struct core *core, enum status s) {
 	switch (s) {
@@ -37,50 +20,6 @@ static void count_promise(struct core *core, enum status s) {
 	case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER:
 		break;
 	}
-}
-
-void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
-	struct message *answer) {
-	struct promise *p = key_promise(key, m->lock_id);
-	/* A coordinator that only wants to be told again does not ask for more numbers yet. */
-	const bool again = p && p->reserves && p->attempt == m->attempt &&
-		(p->tell || !(m->flags & FLAG_TELL));
-	if (p == NULL) {
-		if ((p = key_make_promise(core, key, m->lock_id)) == NULL) {
-			answer->status = STATUS_FULL;
-			return;
-		}
-	}
-	/* A promise that is asked for again keeps what it noted, and takes the name of the attempt
-	 * that asked last and the later end. */
-	list_remove(&p->by_peer);
-	list_append(&core->peers[peer].promises, &p->by_peer);
-	p->peer = peer;
-	p->attempt = m->attempt;
-	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
-	key_ends_by(core, key, p->end);
-	p->terms = m->terms;
-	p->turn = (m->flags & FLAG_TURN) != 0;
-	p->ticket = m->ticket;
-	answer->status = STATUS_OK;
-	answer->noted = p->noted;
-	first_promised(core, p, m, answer);
-	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
-	if (terms_semaphore(&p->terms)) {
-		master_promise_permits(core, key, p, m, again, answer);
-	}
-}
-
-void master_held_self(const struct core *core, const struct key *key, const struct record *own,
-	struct message *answer) {
-	answer->status = STATUS_HELD_SELF;
-	answer->token = own->token;
-	answer->noted = own->noted;
-	answer->terms = record_terms(own);
-	/* The repeat must not choose any other permits. */
-	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own));
-	answer->value = record_value(own);
-	answer->ballot = record_wrote(core, own);
 }
 
 /* Section 5, Going on: a coordinator that was refused does not count on an earlier promise to the
@@ -284,13 +223,14 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->accepted = core->tick;
 	r->by_rules = r->by_rules || m->kind == MESSAGE_COMMIT;
 	r->by_commit = r->by_commit || m->kind == MESSAGE_COMMIT;
-	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
+	if (core->master.holder_count > 0 &&
+		(m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN)) {
 		binding_master_accepted(core, r, from);
 	}
 	clock_raise(core, m->ballot.clock);
 	record_changed(core, key, r, fresh || record_held_again(core, r) ? RECORD_GRANTED
 		: written ? RECORD_WRITTEN : RECORD_ACCEPTED);
-	if (fresh) {
+	if (fresh && key_more(key)) {
 		queue_record_held(core, key, m->lock_id, from);
 	}
 	return true;
@@ -324,11 +264,10 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	}
 }
 
-/* Section 2, Acquire: tells whether a refused commit belongs to a request that has waited and that
- * may begin again. Only its coordinator knows whether it does. */
-static bool still_waits(const struct message *m, enum status refused) {
-	return m->ticket.seq &&
-		(refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);
+/* Section 2, Acquire: tells whether a refused commit may be followed by another one of its request.
+ * Only the coordinator knows whether it is. */
+static bool may_follow(enum status refused) {
+	return refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED;
 }
 
 /* Keeps the place of a request whose commit was refused: until it asks again, no request that came
@@ -367,6 +306,19 @@ static void no_commit(struct core *core, const struct key *key, uint32_t from,
 	out_send(core, from, &answer);
 }
 
+/* The coordinator's promise does not outlast a commit that was refused for good. Another one has to
+ * remember its ballot, because other masters may have accepted the commit. */
+static void commit_heard(struct core *core, struct key *key, uint32_t from, const struct message *m,
+	enum status status) {
+	struct promise *p = status == STATUS_OK ? NULL : key_promise(key, m->lock_id);
+	if (p && p->peer == from) {
+		p->committed = true;
+		if (!may_follow(status)) {
+			promise_refused(core, key, from, m->lock_id);
+		}
+	}
+}
+
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
 	enum status status = rule_commit(core, key, m);
@@ -382,13 +334,14 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 		struct message *answer = out_answer(core, from, MESSAGE_COMMIT_ANSWER, m);
 		answer->token = m->token;
 	} else {
-		unseen_refused(core, m, key, status);
+		missed_refused(core, m, key, status);
 		no_commit(core, key, from, m, status);
 	}
-	const bool waits = still_waits(m, status),
+	const bool waits = m->ticket.seq && may_follow(status),
 		keeps = waits && keep_place(core, &key, from, m);
 	if (key) {
-		if (!keeps) {
+		commit_heard(core, key, from, m, status);
+		if (!keeps && key_more(key)) {
 			queue_drop_parked(core, key, from, m->lock_id);
 		}
 		/* A request that still waits keeps its entry: its coordinator withdraws the entry,
@@ -432,7 +385,9 @@ void master_learn(struct core *core, uint32_t from, const struct message *m) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		master_say_when(core, &answer);
 	}
-	unseen_refused(core, m, key, answer.status);
+	if (answer.status != STATUS_OK) {
+		missed_refused(core, m, key, answer.status);
+	}
 	out_send(core, from, &answer);
 	if (key) {
 		table_settle(core, key);
@@ -446,6 +401,8 @@ void master_fetch(struct core *core, uint32_t from, const struct message *m) {
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && answer.status == STATUS_OK) {
 		record_describe(core, r, &answer);
+		/* The asker knows it. */
+		answer.lock_id = (struct id128){ { 0 } };
 	} else if (answer.status == STATUS_OK) {
 		answer.status = STATUS_ABSENT;
 	}

@@ -2,6 +2,10 @@
  * values, the queue of a key. It sees nothing of the coordinator, with which it speaks by messages
  * only.
  *
+ * There is an order: each file calls only those whose parts stand above its own here. What waits
+ * <- rules <- promises <- turns and queues <- bindings <- messages. (A report and an explanation
+ * call each other.)
+ *
  * In what follows, `from` and `peer` are the peer index of a message's sender, who is the
  * coordinator. A function that takes `from` and a message handles that message, and sends the
  * answer if the message has one. */
@@ -13,288 +17,22 @@
 /* Limits the records that report_pick returns at once. */
 #define REPORT_PIECE_MAX 128
 
-/* Tells whether entries of lost links are still to be freed (queue_lost_go_on). */
+/* Tells whether something of lost links is still to be freed (queue_lost_go_on). */
 static inline bool queue_lost_left(const struct core *core) {
-	return !list_empty(&core->master.queues.lost);
+	const struct queues *q = &core->master.queues;
+	return !list_empty(&q->lost_parked) || !list_empty(&q->lost_promises) ||
+		!list_empty(&q->lost);
 }
 
-/* ---- binding_master.c ---- */
-
-/* Forgets all bindings and frees them; no record ends. */
-void binding_master_done(struct core *core);
-
-/* Handles a BINDING message: a node binds a lock to itself, gives the binding up, or has lost the
- * lock. */
-void binding_master_asked(struct core *core, uint32_t from, const struct message *m);
-
-/* The record is gone, or is no longer bound. */
-void binding_master_released(struct core *core, struct id128 lock_id);
-
-/* A commit or an extension of the record, which `from` coordinates, was accepted here. */
-void binding_master_accepted(struct core *core, const struct record *r, uint32_t from);
-
-/* Tells whether the lock is bound to some node here. */
-bool binding_master_bound(const struct core *core, struct id128 lock_id);
-
-/* Another epoch is in force. `stays`: this node was a master of the previous epoch, too, and has
- * missed none. */
-void binding_master_epoch(struct core *core, bool stays);
-
-/* The link to this peer is up. */
-void binding_master_peer_up(struct core *core, uint32_t peer);
-
-/* The link to this peer is lost. `closed`: the other side closed it. */
-void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed);
-
-/* Goes on examining the locks that are bound to nodes, as far as this turn of the loop may. */
-void binding_master_go_on(struct core *core);
-
-/* Ends the records of a holder that is gone, and drops what has ended by itself. May free the
- * holder that the timer belongs to. */
-void binding_master_timer(struct core *core, struct timer *t);
-
-/* ---- parked.c ---- */
-
-/* Parks a request with a turn that was refused for this reason. False: the request may not wait
- * here, and is not parked any more, or there is no memory for it. */
-bool queue_park(struct core *core, struct key *key, uint32_t from, const struct message *m,
-	enum status refused);
-
-/* Tells whether a request with this place in the order may wait behind what refused it. */
-bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
-	enum status refused);
-
-/* Drops the coordinator's parked request for the lock_id, because its attempt is over here. A
- * promise may have gone with it, or become a record. */
-void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
-
-/* Takes a parked request out of its key's order and frees it. */
-void queue_parked_free(struct core *core, struct parked *k);
-
-/* Returns the parked request that comes after `behind` in the order; behind NULL: the first. NULL:
- * there is none. */
-struct parked *queue_parked_next(const struct core *core, const struct key *key,
-	const struct parked *behind);
-
-/* Drops the parked request of the attempt that the message names. False: none is parked. */
-bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
-	const struct message *m);
-
-/* A record of the key has ended, or excludes less than before: whoever it stood in the way of may
- * go on. */
-void queue_record_ended(struct core *core, struct key *key);
-
-/* A parked request or a promise has gone: the first parked request that is left may go on. */
-void queue_parked_again(struct core *core, struct key *key);
-
-/* Promises to the successor that the holder named. The record that was in its way is gone. */
-void queue_hand_over(struct core *core, struct key *key, const struct successor *successor);
-
-/* Tells whether the first parked request is one for another lock_id, and comes before this place in
- * the order. */
-bool queue_parked_before(const struct core *core, const struct key *key, struct id128 lock_id,
-	const struct place *place);
-
-/* Tells whether the first parked request is one for another lock_id. */
-bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
-
-/* ---- master.c ---- */
-
-void master_promise(struct core *core, uint32_t from, const struct message *m);
-void master_commit(struct core *core, uint32_t from, const struct message *m);
-void master_learn(struct core *core, uint32_t from, const struct message *m);
-void master_fetch(struct core *core, uint32_t from, const struct message *m);
-void master_withdraw(struct core *core, uint32_t from, const struct message *m);
-
-/* Fills in whose record or promise stands in the way of this lock_id under these terms, and for how
- * long still. The bytes in the answer are the record's own. */
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
-	const struct terms *terms, struct message *answer);
-
-/* Does what a LEARN message says, without an answer. *key is set (NULL: there is no such key), and
- * the caller settles it. */
-enum status master_learn_here(struct core *core, uint32_t from, const struct message *m,
-	struct key **key);
-
-/* ---- master_permits.c ---- */
-
-/* Completes a promise of permits, and its answer. The home reserves permit numbers for the request;
- * so does another master, unless other coordinators want permits of the key, too (section 5,
- * Together). `again`: the same attempt asks for the numbers again. */
-void master_promise_permits(struct core *core, const struct key *key, struct promise *p,
-	const struct message *m, bool again, struct message *answer);
-/* Tells the coordinator of a promise of permits again which numbers others have. */
-void master_tell_taken(struct core *core, const struct key *key, struct promise *p);
-/* A record of the key has ended. Tells the coordinators that want to know it which permit numbers
- * others have now. */
-void master_promise_again(struct core *core, struct key *key);
-
-/* Fills in the answer "held by yourself". The value in it is the record's own. */
-void master_held_self(const struct core *core, const struct key *key, const struct record *own,
-	struct message *answer);
-
-/* Makes or renews the promise for a request that rule_promise let through, and fills in the
- * answer. */
-void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
-	struct message *answer);
-
-/* ---- master_ask.c ---- */
-
-/* Tells those who watch the key at this node that somebody asks the holder to let go. */
-void master_ask(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- master_downgrade.c ---- */
-
-void master_downgrade(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- master_explain.c ---- */
-
-/* Handles a READ with FLAG_EXPLAIN. */
-void master_explain(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- master_extend.c ---- */
-
-void master_extend(struct core *core, uint32_t from, const struct message *m);
-
-/* If the answer is STATUS_LATER, fills in when the record of the contested key may be extended. */
-void master_say_when(const struct core *core, struct message *answer);
-
-/* ---- master_release.c ---- */
-
-/* Ends a record whose holder is gone; with a lock delay the key stays closed. May free the key. */
-void record_lose(struct core *core, struct key *key, struct record *r);
-
-/* To be called once when something was accepted for a record: tells whether its holder was gone,
- * and has come back before the lock delay was over. The record counts as held from then on. */
-bool record_held_again(const struct core *core, struct record *r);
-
-void master_release(struct core *core, uint32_t from, const struct message *m);
-void master_break(struct core *core, uint32_t from, const struct message *m);
-
-/* Ends the lock if it is bound to this connection or to an earlier one. True: a record ended. */
-bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
-	uint32_t binding);
-
-/* Drops everything of the message's lock_id and adds it to the tombstones. `how`: RECORD_RELEASED,
- * or RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
-bool master_release_here(struct core *core, const struct message *m, enum record_change how,
-	const struct successor *successor);
-
-/* Bars the lock_id from extension. */
-void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
-
-/* Rolls back what rests on the name of this request alone. True: a record ended, or lost
- * permits. */
-bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
-	uint64_t request_name);
-
-/* ---- master_report.c ---- */
-
-/* Picks up to `most` of the key's records in the order of their lock_ids, and returns how many. It
- * begins after the lock_id that `m` names, or from the beginning where m->number is 0. *left: how
- * many records there are from there on, with those that are picked, or more than are picked. */
-uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
-	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
-
-void master_read(struct core *core, uint32_t from, const struct message *m);
-
-/* Leaves a large value out of a report, and says so in the flags. */
-void report_leave_value_out(const struct core *core, struct message *answer);
-
-/* ---- master_transfer.c ---- */
-
-/* Answers who waits under the name that a holder wants as its successor. */
-void master_nominate(struct core *core, uint32_t from, const struct message *m);
-
-/* Handles a release that names a successor. */
-void master_hand_over(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- master_value.c ---- */
-
-void master_prepare(struct core *core, uint32_t from, const struct message *m);
-void master_write(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- master_waiters.c ---- */
-
-/* Answers a piece of the list of requests that wait at this master. */
-void master_waiters(struct core *core, uint32_t from, const struct message *m);
-
-/* ---- queue.c ---- */
-
-void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
-void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
-
-/* Drops the coordinator's entry for the message's lock_id, if it has the message's ticket. */
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m);
-
-/* Drops all entries and parked requests of the lock_id, because it was released. The caller then
- * calls queue_record_ended. */
-void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id);
-
-/* A record of this lock_id has become held. `by`: the peer that coordinated the commit. */
-void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by);
-
-/* Returns the first entry with this owner that is not for the lock_id `but`. NULL: there is none,
- * or too many before it are of links that are gone. */
-struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
-	struct id128 but);
-
-/* Returns this coordinator's entry for the lock_id in the key's queue; NULL: there is none. Where
- * there is one, this master is the home of the request. */
-struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
-	struct id128 lock_id);
-
-/* The entry has the turn from now on. */
-void queue_mark_turn(struct core *core, struct waiter *w);
-
-/* Frees the lost entries that stand first in their part of the queue. False: there are more of them
- * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
- * turn again (queue_lost_go_on). */
-bool queue_drop_lost(struct core *core, struct key_more *more);
-
-/* Tells whether the request of an entry in the key's queue is parked here. */
-bool queue_parked(const struct core *core, const struct key *key, const struct queued *entry);
-
-/* Tells whether every parked request of the key is of this coordinator. */
-bool queue_parked_alone(const struct key *key, uint32_t peer);
-
-/* Tells whether an entry of another lock_id waits for the key that the request may not pass. */
-bool queue_ahead(const struct core *core, const struct key *key, const struct message *m);
-
-/* Returns the first entry of these parts (PARTS_ALL, ...) behind another one, which need not be
- * there any more; behind NULL: the first of all; NULL: there is none. Lost entries are passed over,
- * unless very many of them stand in a row. */
-struct waiter *queue_next(const struct core *core, const struct key_more *more,
-	const struct queued *behind, uint32_t parts);
-
-/* Returns the first entry of these parts that is of another lock_id, or NULL. */
-struct waiter *queue_first_other(const struct core *core, const struct key_more *more,
-	struct id128 lock_id, uint32_t parts);
-
-/* Drops what this peer coordinates here, because its link is lost. Entries of queues are freed in
- * pieces, by queue_lost_go_on. */
-void queue_peer_lost(struct core *core, uint32_t peer);
-
-/* Frees as many lost entries as may be freed in this turn of the loop. */
-void queue_lost_go_on(struct core *core);
-
-/* Sets up the queues' lengths. Returns 0 or PAWL_ENOMEM. */
-int queue_init(struct core *core);
-/* Frees them. Accepts a core that queue_init was not called for. */
-void queue_done(struct core *core);
-
-/* Drops all promises, parked requests and entries at once, because this node stops voting. */
-void queue_forget_all(struct core *core);
-
-/* Frees the entries and parked requests of a key that is about to be freed. */
-void queue_free_all(struct core *core, struct key *key);
-
-/* Tells whether the link to the entry's coordinator is gone. Then the entry no longer counts, even
- * though it has not been freed yet. */
-bool waiter_lost(const struct core *core, const struct waiter *w);
-
-static inline struct slice waiter_identity(const struct waiter *w) {
-	return slice_of(w->bytes + w->owner_size, w->identity_size);
+/* Tells whether try-locks are still to be refused (queue_tries_go_on). */
+static inline bool queue_tries_left(const struct core *core) {
+	return !list_empty(&core->master.queues.refusing);
+}
+
+/* Tells whether the link to the coordinator of this entry, or of this parked request, was lost
+ * after it came. */
+static inline bool queued_lost(const struct core *core, const struct queued *q) {
+	return q->lost != core->peers[q->peer].lost;
 }
 
 /* ---- queued.c ---- */
@@ -354,61 +92,99 @@ bool queue_before(const struct core *core, const struct place *a, const struct p
  * name, or with `itself` has this name. NULL: there is none. */
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
 
-/* ---- moved.c ---- */
+/* ---- waiting.c ---- */
 
-/* An entry has entered the queue of its key. If it comes from another home, the next turn is given
- * a moment later. */
-void queue_moved_enter(struct core *core, struct waiter *w);
+/* Sets up the queues' lengths. Returns 0 or PAWL_ENOMEM. */
+int queue_init(struct core *core);
+/* Frees them. Accepts a core that queue_init was not called for. */
+void queue_done(struct core *core);
 
-/* Tells whether the key gives no turn yet, because others may be coming from another home. `out`:
- * the first entry with a turn, or NULL. */
-bool queue_moved_waits(const struct core *core, const struct key_more *more,
-	const struct waiter *out);
+/* Return the entry, or the parked request, that this is a part of, or NULL. */
+static inline struct waiter *waiter_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
+}
+static inline struct parked *parked_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct parked, q) : NULL;
+}
 
-/* Tells whether the entry comes from another home, and is before the one that has a turn. */
-bool queue_moved_ahead(const struct core *core, const struct key_more *more,
-	const struct waiter *out, const struct waiter *w);
+/* Tells whether the link to the entry's coordinator is gone. Then the entry no longer counts, even
+ * though it has not been freed yet. */
+static inline bool waiter_lost(const struct core *core, const struct waiter *w) {
+	return queued_lost(core, &w->q);
+}
 
-/* Gives the turns of keys for which the moment is over. */
-void queue_moved_timer(struct core *core);
+static inline struct slice waiter_identity(const struct waiter *w) {
+	return slice_of(w->bytes + w->owner_size, w->identity_size);
+}
 
-/* Tells whether somebody with a wait time is ahead of the try-lock that `from` enters. One that
- * comes from another home has a stamp, and requests that came after it may be here already. */
-bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
+/* Puts the entry into the queue of its key. */
+void queue_entry_enter(struct core *core, struct waiter *w);
+/* Takes it out and frees it. */
+void queue_entry_free(struct core *core, struct waiter *w);
+
+/* Returns this coordinator's entry for the lock_id in the key's queue; NULL: there is none. Where
+ * there is one, this master is the home of the request. */
+struct waiter *queue_find(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id);
+
+/* Returns the first entry with this owner that is not for the lock_id `but`. NULL: there is none,
+ * or too many before it are of links that are gone. */
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
+	struct id128 but);
+
+/* Returns the first entry of these parts (PARTS_ALL, ...) behind another one, which need not be
+ * there any more; behind NULL: the first of all; NULL: there is none. Lost entries are passed over,
+ * unless very many of them stand in a row. */
+struct waiter *queue_next(const struct core *core, const struct key_more *more,
+	const struct queued *behind, uint32_t parts);
+
+/* Returns the first entry of these parts that is of another lock_id, or NULL. */
+struct waiter *queue_first_other(const struct core *core, const struct key_more *more,
+	struct id128 lock_id, uint32_t parts);
+
+/* The entry has the turn from now on. */
+void queue_mark_turn(struct core *core, struct waiter *w);
+
+/* Frees the lost entries that stand first in their part of the queue. False: there are more of them
+ * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
+ * turn again (queue_lost_go_on). */
+bool queue_drop_lost(struct core *core, struct key_more *more);
+
+/* Tells whether an entry of another lock_id waits for the key that the request may not pass. */
+bool queue_ahead(const struct core *core, const struct key *key, const struct message *m);
+
+/* Puts a request among those that are parked for its key, and takes it out. */
+void queue_parked_enter(struct core *core, struct parked *k);
+void queue_parked_leave(struct core *core, struct parked *k);
+/* Returns this coordinator's parked request for the lock_id, or NULL. */
+struct parked *queue_parked_find(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id);
+
+/* Takes a parked request out of its key's order and frees it. */
+void queue_parked_free(struct core *core, struct parked *k);
+
+/* Returns the parked request that comes after `behind` in the order; behind NULL: the first. NULL:
+ * there is none. */
+struct parked *queue_parked_next(const struct core *core, const struct key *key,
+	const struct parked *behind);
+
+/* Tells whether the request of an entry in the key's queue is parked here. */
+bool queue_parked(const struct core *core, const struct key *key, const struct queued *entry);
+
+/* Tells whether every parked request of the key is of this coordinator. */
+bool queue_parked_alone(const struct key *key, uint32_t peer);
+
+/* Drops the parked request of the attempt that the message names. False: none is parked. */
+bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
 	const struct message *m);
 
-/* ---- turns.c ---- */
+/* Tells whether the first parked request is one for another lock_id, and comes before this place in
+ * the order. */
+bool queue_parked_before(const struct core *core, const struct key *key, struct id128 lock_id,
+	const struct place *place);
 
-/* Gives turns to the first entries of the key's queue that have none, if they may have them now. */
-void queue_give_turn(struct core *core, struct key *key);
-
-/* Gives the turn to this coordinator's entry, which the holder has named. False: there is none, or
- * it has the turn already. */
-bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
-
-/* Gives the turn to an entry whose request has it already, or whose lock_id is held here. */
-void queue_turn_again(struct core *core, struct waiter *w);
-
-/* ---- sent_again.c ---- */
-
-/* Returns an entry for the same request that came through another coordinator; with `behind` the
- * next one. There is at most one for each coordinator. NULL: there is none. */
-struct waiter *queue_twin(const struct core *core, const struct waiter *w,
-	const struct waiter *behind);
-
-/* Stamps an entry that is about to enter the queue of its key. Returns whether the request has a
- * turn already. */
-bool queue_stamp(struct core *core, struct waiter *w);
-
-/* The entry is about to be freed, because its coordinator has withdrawn it or has the outcome. */
-void queue_note_returned(struct core *core, const struct waiter *w);
-
-/* ---- record_message.c ---- */
-
-/* Fills in all that this master knows of a record. The bytes in the message are the record's and
- * the key's own. */
-void record_message(const struct core *core, const struct key *key, const struct record *r,
-	struct message *m);
+/* Tells whether the first parked request is one for another lock_id. */
+bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
 
 /* ---- rules.c ---- */
 
@@ -457,6 +233,82 @@ bool rule_message_sound(const struct message *m);
 /* Tells whether the record's value counts in an update or a quorum read (section 2, Update). */
 bool rule_value_counts(const struct record *r);
 
+/* ---- master_grant.c ---- */
+
+/* Tells the coordinator of a promise of permits again which numbers others have. */
+void master_tell_taken(struct core *core, const struct key *key, struct promise *p);
+/* A record of the key has ended. Tells the coordinators that want to know it which permit numbers
+ * others have now. */
+void master_promise_again(struct core *core, struct key *key);
+
+/* Fills in the answer "held by yourself". The value in it is the record's own. */
+void master_held_self(const struct core *core, const struct key *key, const struct record *own,
+	struct message *answer);
+
+/* Makes or renews the promise for a request that rule_promise let through, and fills in the answer.
+ * For permits the home reserves permit numbers for the request; so does another master, unless
+ * other coordinators want permits of the key, too (section 5, Together). */
+void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
+	struct message *answer);
+
+/* Fills in whose record or promise stands in the way of this lock_id under these terms, and for how
+ * long still, as far as the answer's kind says that. The bytes in the answer are the record's
+ * own. */
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
+	const struct terms *terms, struct message *answer);
+
+/* ---- moved.c: sent again ---- */
+
+/* Returns an entry for the same request that came through another coordinator; with `behind` the
+ * next one. There is at most one for each coordinator. NULL: there is none. */
+struct waiter *queue_twin(const struct core *core, const struct waiter *w,
+	const struct waiter *behind);
+
+/* Stamps an entry that is about to enter the queue of its key. Returns whether the request has a
+ * turn already. */
+bool queue_stamp(struct core *core, struct waiter *w);
+
+/* The entry is about to be freed, because its coordinator has withdrawn it or has the outcome. */
+void queue_note_returned(struct core *core, const struct waiter *w);
+
+/* ---- moved.c: moved ---- */
+
+/* An entry has entered the queue of its key. If it comes from another home, the next turn is given
+ * a moment later. */
+void queue_moved_enter(struct core *core, struct waiter *w);
+
+/* Tells whether the key gives no turn yet, because others may be coming from another home. `out`:
+ * the first entry with a turn, or NULL. */
+bool queue_moved_waits(const struct core *core, const struct key_more *more,
+	const struct waiter *out);
+
+/* Tells whether the entry comes from another home, and is before the one that has a turn. */
+bool queue_moved_ahead(const struct core *core, const struct key_more *more,
+	const struct waiter *out, const struct waiter *w);
+
+/* Tells whether somebody with a wait time is ahead of the try-lock that `from` enters. One that
+ * comes from another home has a stamp, and requests that came after it may be here already. */
+bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
+	const struct message *m);
+
+/* ---- parked.c ---- */
+
+/* Parks a request with a turn that was refused for this reason. False: the request may not wait
+ * here, and is not parked any more, or there is no memory for it. */
+bool queue_park(struct core *core, struct key *key, uint32_t from, const struct message *m,
+	enum status refused);
+
+/* Tells whether a request with this place in the order may wait behind what refused it. */
+bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
+	enum status refused);
+
+/* Drops the coordinator's parked request for the lock_id, because its attempt is over here. A
+ * promise may have gone with it, or become a record. */
+void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
+
+/* A parked request or a promise has gone: the first parked request that is left may go on. */
+void queue_parked_again(struct core *core, struct key *key);
+
 /* The key's promise is gone, or the request that has it has asked again, with a turn: a parked
  * request may go on, or may no longer wait behind the promise. */
 static inline void queue_promise_changed(struct core *core, struct key *key) {
@@ -464,5 +316,185 @@ static inline void queue_promise_changed(struct core *core, struct key *key) {
 		queue_parked_again(core, key);
 	}
 }
+
+/* ---- turns.c ---- */
+
+/* Gives turns to the first entries of the key's queue that have none, if they may have them now. */
+void queue_give_turn(struct core *core, struct key *key);
+
+/* Gives the turn to an entry whose request has it already, or whose lock_id is held here. */
+void queue_turn_again(struct core *core, struct waiter *w);
+
+/* A record of the key has ended, or excludes less than before: whoever it stood in the way of may
+ * go on. */
+void queue_record_ended(struct core *core, struct key *key);
+
+/* Promises to the successor that the holder named. The record that was in its way is gone. */
+void queue_hand_over(struct core *core, struct key *key, const struct successor *successor);
+
+/* Gives the turns of keys for which the moment is over. */
+void queue_moved_timer(struct core *core);
+
+/* ---- queue.c ---- */
+
+void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
+void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
+
+/* Drops the coordinator's entry for the message's lock_id, if it has the message's ticket. */
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m);
+
+/* Drops all entries and parked requests of the lock_id, because it was released. The caller then
+ * calls queue_record_ended. */
+void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id);
+
+/* A record of this lock_id has become held on a key that has a struct key_more. `by`: the peer that
+ * coordinated the commit. */
+void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by);
+
+/* Drops what this peer coordinates here, because its link is lost: in pieces, by
+ * queue_lost_go_on. */
+void queue_peer_lost(struct core *core, uint32_t peer);
+
+/* Frees as much of it as may be freed in this turn of the loop. */
+void queue_lost_go_on(struct core *core);
+
+/* Refuses as many try-locks as may be refused in this turn of the loop (queue_record_held). */
+void queue_tries_go_on(struct core *core);
+
+/* Drops all promises, parked requests and entries at once, because this node stops voting. */
+void queue_forget_all(struct core *core);
+
+/* Frees the entries and parked requests of a key that is about to be freed. */
+void queue_free_all(struct core *core, struct key *key);
+
+/* ---- binding_master.c ---- */
+
+/* Forgets all bindings and frees them; no record ends. */
+void binding_master_done(struct core *core);
+
+/* Handles a BINDING message: a node binds a lock to itself, gives the binding up, or has lost the
+ * lock. */
+void binding_master_asked(struct core *core, uint32_t from, const struct message *m);
+
+/* The record is gone, or is no longer bound. */
+void binding_master_released(struct core *core, struct id128 lock_id);
+
+/* A commit or an extension of the record, which `from` coordinates, was accepted here, where nodes
+ * have bound records. */
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from);
+
+/* Tells whether the lock is bound to some node here. */
+bool binding_master_bound(const struct core *core, struct id128 lock_id);
+
+/* Another epoch is in force. `stays`: this node was a master of the previous epoch, too, and has
+ * missed none. */
+void binding_master_epoch(struct core *core, bool stays);
+
+/* The link to this peer is up. */
+void binding_master_peer_up(struct core *core, uint32_t peer);
+
+/* The link to this peer is lost. `closed`: the other side closed it. */
+void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed);
+
+/* Goes on examining the locks that are bound to nodes, as far as this turn of the loop may. */
+void binding_master_go_on(struct core *core);
+
+/* Ends the records of a holder that is gone, and drops what has ended by itself. May free the
+ * holder that the timer belongs to. */
+void binding_master_timer(struct core *core, struct timer *t);
+
+/* ---- master_report.c: all that a master knows of a record ---- */
+
+/* Fills in all that a SNAPSHOT_RECORD or a FEED_RECORD says of a record. The bytes in the message
+ * are the record's and the key's own. */
+void record_message(const struct core *core, enum message_kind kind, const struct key *key,
+	const struct record *r, struct message *m);
+
+/* ---- master_extend.c ---- */
+
+void master_extend(struct core *core, uint32_t from, const struct message *m);
+
+/* If the answer is STATUS_LATER, fills in when the record of the contested key may be extended. */
+void master_say_when(const struct core *core, struct message *answer);
+
+/* ---- master.c ---- */
+
+void master_promise(struct core *core, uint32_t from, const struct message *m);
+void master_commit(struct core *core, uint32_t from, const struct message *m);
+void master_learn(struct core *core, uint32_t from, const struct message *m);
+void master_fetch(struct core *core, uint32_t from, const struct message *m);
+void master_withdraw(struct core *core, uint32_t from, const struct message *m);
+
+/* Does what a LEARN message says, without an answer. *key is set (NULL: there is no such key), and
+ * the caller settles it. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m,
+	struct key **key);
+
+/* ---- master_release.c ---- */
+
+void master_release(struct core *core, uint32_t from, const struct message *m);
+void master_break(struct core *core, uint32_t from, const struct message *m);
+
+/* Ends the lock if it is bound to this connection or to an earlier one. True: a record ended. */
+bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
+	uint32_t binding);
+
+/* Drops everything of the message's lock_id and adds it to the tombstones. `how`: RECORD_RELEASED,
+ * or RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
+bool master_release_here(struct core *core, const struct message *m, enum record_change how,
+	const struct successor *successor);
+
+/* Bars the lock_id from extension. */
+void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
+
+/* Rolls back what rests on the name of this request alone. True: a record ended, or lost
+ * permits. */
+bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
+	uint64_t request_name);
+
+/* ---- master_transfer.c ---- */
+
+/* Answers who waits under the name that a holder wants as its successor. */
+void master_nominate(struct core *core, uint32_t from, const struct message *m);
+
+/* Handles a release that names a successor. */
+void master_hand_over(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_transfer.c: asking ---- */
+
+/* Tells those who watch the key at this node that somebody asks the holder to let go. */
+void master_ask(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_release.c: downgrade ---- */
+
+void master_downgrade(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_value.c ---- */
+
+void master_prepare(struct core *core, uint32_t from, const struct message *m);
+void master_write(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_waiters.c ---- */
+
+/* Answers a piece of the list of requests that wait at this master. */
+void master_waiters(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_explain.c ---- */
+
+/* Handles a READ with FLAG_EXPLAIN. */
+void master_explain(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- master_report.c ---- */
+
+/* Picks up to `most` of the key's records in the order of their lock_ids, and returns how many. It
+ * begins after the lock_id that `m` names, or from the beginning where m->number is 0. *left: how
+ * many records there are from there on, with those that are picked, or more than are picked. */
+uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
+	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
+
+void master_read(struct core *core, uint32_t from, const struct message *m);
+
+/* Leaves a large value out of a report, and says so in the flags. */
+void report_leave_value_out(const struct core *core, struct message *answer);
 
 #endif

@@ -64,14 +64,16 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 			(permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		r->accepted = core->tick;
-		binding_master_accepted(core, r, from);
+		if (core->master.holder_count > 0) {
+			binding_master_accepted(core, r, from);
+		}
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		record_changed(core, key, r,
 			record_held_again(core, r) ? RECORD_GRANTED : RECORD_EXTENDED);
 	} else {
 		core->counts[COUNT_extend_permits_missing] += answer.status == STATUS_NEED && key &&
 			key_record(key, m->lock_id);
-		unseen_bound(core, m->key, m->lock_id, (uint32_t)m->number);
+		missed_bound(core, m->key, m->lock_id, (uint32_t)m->number);
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		master_say_when(core, &answer);
 	}

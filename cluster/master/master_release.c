@@ -1,7 +1,6 @@
 /* master_release.c: what a master does with releases, breaks and everything else that ends a record
- * (sections 2, 9 and 11). */
+ * (sections 2, 9 and 11), and with an exclusive lock that becomes a shared one (section 10). */
 #include "master.h"
-#include "first.h"
 
 /* Drops record, promise, parked request and queue entry, exactly by lock_id, and remembers the
  * lock_id (R3). A recovering master does so too, but its answer does not count (section 4). `how`:
@@ -17,8 +16,10 @@ bool master_release_here(struct core *core, const struct message *m, enum record
 	tombstone_add(core, lock_id, false);
 	binding_master_released(core, lock_id);
 	core->observers->lock_ended(core, name, lock_id);
-	unseen_ended(core, key, name, lock_id,
-		how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
+	if (missed_any(core)) {
+		missed_lock_ended(core, key, name, lock_id,
+			how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
+	}
 	if (key == NULL) {
 		return false;
 	}
@@ -53,8 +54,8 @@ bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
 	const bool rests = r && r->rests_on == request_name;
-	if (r == NULL && unseen_rests_on(core, name, lock_id, request_name)) {
-		unseen_ended(core, key, name, lock_id, WATCH_EVENT_RELEASED);
+	if (r == NULL && missed_rests_on(core, name, lock_id, request_name)) {
+		missed_lock_ended(core, key, name, lock_id, WATCH_EVENT_RELEASED);
 	}
 	rolled_back_add(core, lock_id, rests ? r->token : 0, request_name);
 	core->observers->lock_ended(core, name, lock_id);
@@ -63,28 +64,6 @@ bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id
 		return true;
 	}
 	return r && record_roll_back(core, key, r, request_name);
-}
-
-/* The holder of the record is gone (section 2, Release on disconnect). With a lock delay the key
- * stays closed, though nobody holds it (section 10). May free the key. */
-void record_lose(struct core *core, struct key *key, struct record *r) {
-	if (record_delay(r) > 0) {
-		record_changed(core, key, r, RECORD_CLOSED);
-		r->closed = true;
-		record_shorten(core, key, r, record_delay(r));
-		core->observers->record_lost(core, key, r, record_delay(r));
-		table_settle(core, key);
-	} else {
-		record_drop(core, key, r, RECORD_LOST);
-	}
-}
-
-/* style: record, because the caller says so. */
-bool record_held_again(const struct core *core, struct record *r) {
-	const bool again = r->closed &&
-		!instant_expired(core->now, instant_add(r->end, -record_delay(r)));
-	r->closed = r->closed && !again;
-	return again;
 }
 
 /* The connection that ends the lock was closed by the holder's side (section 2, Release on
@@ -98,8 +77,8 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 	core->observers->lock_ended(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r == NULL && unseen_bound_to(core, name, lock_id, binding)) {
-		unseen_ended(core, key, name, lock_id, WATCH_EVENT_LOST);
+	if (r == NULL && missed_bound_to(core, name, lock_id, binding)) {
+		missed_lock_ended(core, key, name, lock_id, WATCH_EVENT_LOST);
 	}
 	const uint32_t has = r ? record_binding(r) : 0;
 	if (has == 0 || has > binding) {
@@ -141,7 +120,7 @@ static bool roll_back(struct core *core, uint32_t from, const struct message *m)
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	const bool known = r
 		? r->rests_on == m->name || record_lapsing(r).rests_on == m->name
-		: unseen_rests_on(core, m->key, m->lock_id, m->name);
+		: missed_rests_on(core, m->key, m->lock_id, m->name);
 	if (non_member && !known) {
 		return false;
 	}
@@ -188,4 +167,31 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 		master_bar_here(core, m->key, m->lock_id);
 	}
 	out_send(core, from, &answer);
+}
+
+/* A node that does not vote does this, too. Its answer does not count, but what it tells others
+ * later is then correct. */
+void master_downgrade(struct core *core, uint32_t from, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round,
+		.status = rule_votes(core), .age_us = lacked_us(core, m->lock_id) };
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && r->of == MODE_EXCLUSIVE) {
+		struct terms shared = record_terms(r);
+		shared.of = MODE_SHARED;
+		COUNT(core, downgraded);
+		digest_leave(core, key, r);
+		record_set_terms(core, key, r, &shared);
+		record_changed(core, key, r, RECORD_DOWNGRADED);
+	}
+	if (answer.status == STATUS_OK) {
+		answer.status = r == NULL ? STATUS_ABSENT
+			: r->of == MODE_SHARED ? STATUS_OK
+			: STATUS_TERMS;
+		answer.token = r ? r->token : 0;
+	}
+	out_send(core, from, &answer);
+	if (key) {
+		table_settle(core, key);
+	}
 }

@@ -85,3 +85,20 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 		out_send(core, from, &answer);
 	}
 }
+
+/* ---- all that a master knows of a record ---- */
+
+void record_message(const struct core *core, enum message_kind kind, const struct key *key,
+	const struct record *r, struct message *m) {
+	*m = (struct message){ .kind = kind, .key = key_name(key), .noted = r->noted };
+	record_describe(core, r, m);
+	m->prepared = record_prepared(core, r);
+	if (kind == MESSAGE_SNAPSHOT_RECORD) {
+		const struct older o = record_older(r);
+		m->name = r->rests_on;
+		m->had = o.set;
+		m->clock = o.noted;
+	}
+	m->flags |= (rule_value_counts(r) ? FLAG_COUNTS : 0) |
+		(binding_master_bound(core, r->lock_id) ? FLAG_BOUND : 0);
+}

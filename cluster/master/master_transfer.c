@@ -1,7 +1,6 @@
 /* master_transfer.c: a master's part when the holder of a lock names its successor (section 10,
- * Hand-over). */
+ * Hand-over), and when somebody asks the holder to let go. */
 #include "master.h"
-#include "first.h"
 
 void master_nominate(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round,
@@ -32,5 +31,19 @@ void master_hand_over(struct core *core, uint32_t from, const struct message *m)
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
 		.status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
 		.age_us = lacked_us(core, m->lock_id) };
+	out_send(core, from, &answer);
+}
+
+void master_ask(struct core *core, uint32_t from, const struct message *m) {
+	const uint32_t watchers = watch_event_watchers(core, m->key);
+	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round,
+		.status = STATUS_OK, .number = watchers };
+	if (watchers > 0) {
+		const struct core_watch_event n = { .kind = WATCH_EVENT_ASKED, .key = m->key,
+			.owner = m->owner, .identity = m->identity, .value = m->value,
+			.terms = m->terms };
+		COUNT(core, asked);
+		watch_event_tell(core, &n);
+	}
 	out_send(core, from, &answer);
 }

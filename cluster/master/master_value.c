@@ -70,7 +70,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
 		clock_refused(core, from, m->ballot.clock, m->key);
-		counted_key_missed(core, m->key);
+		missed_of(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id), *moved;
 		answer.prepared = record_prepared(core, r);
@@ -82,18 +82,18 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			if (r->noted > answer.prepared.clock) {
 				answer.prepared.clock = r->noted;
 			}
-			unwritten_refused(core, key, r, m->ballot);
+			missed_write_refused(core, m, r);
 		} else if ((moved = key_write(core, key, r, &m->value, m->ballot,
 			m->ballot)) == NULL) {
 			answer.status = STATUS_FULL;
-			unwritten_refused(core, key, r, m->ballot);
+			missed_write_refused(core, m, r);
 		} else {
 			r = moved;
 			clock_raise(core, m->ballot.clock);
 			record_changed(core, key, r, RECORD_WRITTEN);
 		}
 	} else if (answer.status == STATUS_HELD || answer.status == STATUS_NEED) {
-		unseen_written(core, m);
+		missed_write_to_refused(core, m);
 	}
 	out_send(core, from, &answer);
 }

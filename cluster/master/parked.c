@@ -2,97 +2,6 @@
  * A release lets the next of them go on within one message, and nobody polls. */
 #include "master.h"
 
-static struct parked *parked_of(struct queued *q) {
-	return q ? CONTAINER_OF(q, struct parked, q) : NULL;
-}
-
-/* Section 10, Order: parked requests stand in the same order as the home's queue. */
-static void enter(struct core *core, struct parked *k) {
-	struct key_more *more = key_more(k->q.key);
-	if (more->parked_count++ == 0) {
-		more->parked_peer = k->q.peer;
-	}
-	more->parked_others += k->q.peer != more->parked_peer;
-	queued_enter(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
-}
-
-static void leave(struct core *core, struct parked *k) {
-	key_more(k->q.key)->parked_count--;
-	key_more(k->q.key)->parked_others -= k->q.peer != key_more(k->q.key)->parked_peer;
-	queued_leave(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
-}
-
-void queue_parked_free(struct core *core, struct parked *k) {
-	leave(core, k);
-	list_remove(&k->q.by_peer);
-	alloc_free(&core->alloc, k, sizeof *k);
-}
-
-struct parked *queue_parked_next(const struct core *core, const struct key *key,
-	const struct parked *behind) {
-	if (key_more(key) == NULL) {
-		return NULL;
-	}
-	return parked_of(behind ? queued_after(core, key_more(key)->parked, &behind->q)
-		: queued_first(key_more(key)->parked));
-}
-
-bool queue_parked_alone(const struct key *key, uint32_t peer) {
-	const struct key_more *more = key_more(key);
-	return more == NULL || more->parked_count == 0 ||
-		(more->parked_peer == peer && more->parked_others == 0);
-}
-
-static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer,
-	struct id128 lock_id) {
-	return key_more(key)
-		? parked_of(queued_find(core, &core->master.queues.parked, key, peer, lock_id))
-		: NULL;
-}
-
-bool queue_parked(const struct core *core, const struct key *key, const struct queued *entry) {
-	return find_parked(core, key, entry->peer, entry->lock_id) != NULL;
-}
-
-bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
-	const struct message *m) {
-	struct parked *k = find_parked(core, key, from, m->lock_id);
-	if (k == NULL || k->q.attempt != m->attempt) {
-		return false;
-	}
-	queue_parked_free(core, k);
-	return true;
-}
-
-bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
-	const struct queued *first = key_more(key) ? queued_first(key_more(key)->parked) : NULL;
-	return first && !id128_equal(first->lock_id, lock_id);
-}
-
-bool queue_ahead(const struct core *core, const struct key *key, const struct message *m) {
-	const struct key_more *more = key_more(key);
-	if (more == NULL || queue_first_other(core, more, m->lock_id, PARTS_NO_TURN)) {
-		return more != NULL;
-	}
-	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_TURN);
-	/* Section 5, Together: a shared lock takes nothing from those that have their turns, and a
-	 * permit nothing from those that have numbers. Few entries have a turn. */
-	while (w && m->terms.of != MODE_EXCLUSIVE && !terms_exclude(&w->q.terms, &m->terms) &&
-		(m->terms.of == MODE_SHARED || key_promise(key, w->q.lock_id))) {
-		w = queue_next(core, more, &w->q, PARTS_TURN);
-	}
-	return w != NULL;
-}
-
-bool queue_parked_before(const struct core *core, const struct key *key, struct id128 lock_id,
-	const struct place *place) {
-	if (!queue_parked_ahead(key, lock_id)) {
-		return false;
-	}
-	const struct place ahead = queued_place(queued_first(key_more(key)->parked));
-	return queue_before(core, &ahead, place);
-}
-
 /* Section 5: a request may wait behind a held record, behind a parked request that comes before it
  * in the order, and behind the promise of a request that comes before it, or has no turn. A request
  * without a turn does not wait while it has promises, and all that wait for one another do so in
@@ -123,18 +32,21 @@ bool queue_park(struct core *core, struct key *key, uint32_t from, const struct 
 	if (more == NULL) {
 		return false;
 	}
-	struct parked *k = find_parked(core, key, from, m->lock_id);
+	struct parked *k = queue_parked_find(core, key, from, m->lock_id);
 	if (k) {
 		/* The request was stamped in the meantime, or its node has returned the turn. */
 		const bool moves = k->q.ticket.clock != m->ticket.clock ||
 			k->q.ticket.seq != m->ticket.seq;
-		leave(core, k);
+		queue_parked_leave(core, k);
+		list_remove(&k->q.by_peer);
+		k->q.lost = core->peers[from].lost;
 		k->q.attempt = m->attempt;
 		k->q.round = m->round;
 		k->q.terms = m->terms;
 		k->q.ticket = m->ticket;
 		k->q.first = m->ballot;
-		enter(core, k);
+		queue_parked_enter(core, k);
+		list_append(&core->peers[from].parked, &k->q.by_peer);
 		if (moves) {
 			queue_parked_again(core, key);
 		}
@@ -151,28 +63,29 @@ bool queue_park(struct core *core, struct key *key, uint32_t from, const struct 
 	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt,
 		.round = m->round, .ticket = m->ticket, .peer = from,
 		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
-	enter(core, k);
+	queue_parked_enter(core, k);
 	list_append(&core->peers[from].parked, &k->q.by_peer);
 	return true;
 }
 
 void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
-	struct parked *k = find_parked(core, key, from, lock_id);
+	struct parked *k = queue_parked_find(core, key, from, lock_id);
 	if (k) {
 		queue_parked_free(core, k);
 	}
 	queue_promise_changed(core, key);
 }
 
-/* A record has ended, or excludes less than before. */
-void queue_record_ended(struct core *core, struct key *key) {
-	if (key_promises(key)) {
-		master_promise_again(core, key);
+/* Frees a lost request that stands first. False: it has to wait for the next turn of the loop, and
+ * so do those behind it. */
+static bool drop_lost(struct core *core, struct parked *first) {
+	if (turn_pieces(core)->lost == 0) {
+		return false;
 	}
-	if (key_more(key)) {
-		queue_parked_again(core, key);
-		queue_give_turn(core, key);
-	}
+	turn_pieces(core)->lost--;
+	COUNT(core, claim_dropped);
+	queue_parked_free(core, first);
+	return true;
 }
 
 /* Promises to the first parked request as soon as nothing excludes it, which may be because it has
@@ -182,6 +95,12 @@ void queue_parked_again(struct core *core, struct key *key) {
 		struct queued *first = queued_first(key_more(key)->parked);
 		if (first == NULL) {
 			return;
+		}
+		if (queued_lost(core, first)) {
+			if (!drop_lost(core, parked_of(first))) {
+				return;
+			}
+			continue;
 		}
 		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id,
 			.attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
@@ -211,46 +130,3 @@ void queue_parked_again(struct core *core, struct key *key) {
 	}
 }
 
-static uint32_t peer_of(const struct core *core, struct id128 node) {
-	uint32_t i = 0;
-	while (i < core->peer_count &&
-		!(id128_equal(core->peers[i].node.id, node) && peer_reachable(core, i))) {
-		i++;
-	}
-	return i;
-}
-
-/* Section 10, Hand-over: promises to the request that the holder named, before any other request
- * is considered. The promise carries the name of the attempt that asked last, as far as this master
- * knows it. Where something else stands in the way, this was a release like any other. */
-void queue_hand_over(struct core *core, struct key *key, const struct successor *successor) {
-	uint32_t peer = peer_of(core, successor->node);
-	if (peer == core->peer_count || !core_votes(core)) {
-		return;
-	}
-	struct parked *k = find_parked(core, key, peer, successor->lock_id);
-	if (k == NULL && queue_turn_of(core, key, peer, successor->lock_id)) {
-		core->counts[COUNT_hand_over_promised] +=
-			key_promise(key, successor->lock_id) != NULL;
-		return;
-	}
-	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = successor->lock_id,
-		.attempt = k ? k->q.attempt : successor->attempt, .flags = FLAG_TURN,
-		.ballot = k ? k->q.first : successor->first };
-	if (k) {
-		ask.terms = k->q.terms;
-		ask.ticket = k->q.ticket;
-	}
-	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt,
-		.status = rule_promise(core, key, peer, &ask) };
-	if (answer.status != STATUS_OK) {
-		return;
-	}
-	if (k) {
-		answer.round = k->q.round;
-		queue_parked_free(core, k);
-	}
-	COUNT(core, hand_over_promised);
-	master_grant(core, key, &ask, peer, &answer);
-	out_send(core, peer, &answer);
-}

@@ -1,7 +1,6 @@
 /* rules.c: what a master accepts (section 2, the table of R1 to R5). Every rule is a pure decision
  * that names its reason; no rule changes any state. */
 #include "master.h"
-#include "first.h"
 
 /* R4: the master must vote in the message's epoch. Frames of another epoch or hash never get this
  * far. */

@@ -43,7 +43,7 @@ static void pledge(struct core *core) {
 		c->nodes[i].id = core->peers[i].link_id;
 	}
 	if (config_problem(c) != NULL) {
-		core->membership.birth_stopped = true;
+		core->membership->birth_stopped = true;
 		COUNT(core, birth_refused);
 		out_note(core, NOTE_BIRTH_DIFFERS, core->self, 0, config_problem(c),
 			slice_of(NULL, 0));
@@ -61,8 +61,8 @@ static void pledge(struct core *core) {
 
 /* Writes epoch 1, marked `voted`. A birth that had stopped at another's pledge goes on with it. */
 static void write_epoch(struct core *core) {
-	core->membership.birth_stopped = false;
-	core->membership.birth_differs[0] = '\0';
+	core->membership->birth_stopped = false;
+	core->membership->birth_differs[0] = '\0';
 	core->durable.pledged = false;
 	core->durable.voted = true;
 	core->durable.max_lease_seen = core->config.max_lease;
@@ -90,7 +90,7 @@ void birth_go_on(struct core *core) {
 		return;
 	}
 	if (!core->durable.pledged) {
-		if (!core->membership.birth_stopped) {
+		if (!core->membership->birth_stopped) {
 			pledge(core);
 		}
 	} else if (persist_has_pledged(core) && all_equal(core)) {
@@ -276,21 +276,21 @@ static bool report(struct core *core, uint32_t from, bool born, const struct con
 	if (!differences(core->peers[from].node.name, theirs, ours, text)) {
 		return false;
 	}
-	if (!core->membership.birth_differs[0]) {
-		memcpy(core->membership.birth_differs, text, sizeof text);
-		core->membership.birth_differs_from = from;
+	if (!core->membership->birth_differs[0]) {
+		memcpy(core->membership->birth_differs, text, sizeof text);
+		core->membership->birth_differs_from = from;
 		COUNT(core, birth_refused);
 		out_note(core, NOTE_BIRTH_DIFFERS, from, born,
-			core->membership.birth_differs + BIRTH_DIFFERS_PREFIX, slice_of(NULL, 0));
+			core->membership->birth_differs + BIRTH_DIFFERS_PREFIX, slice_of(NULL, 0));
 	}
 	return true;
 }
 
 /* The values of the peer are this node's by now. */
 static void agrees(struct core *core, uint32_t from) {
-	if (core->membership.birth_differs_from == from) {
-		core->membership.birth_differs[0] = '\0';
-		core->membership.birth_stopped = false;
+	if (core->membership->birth_differs_from == from) {
+		core->membership->birth_differs[0] = '\0';
+		core->membership->birth_stopped = false;
 	}
 }
 
@@ -322,7 +322,7 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
-		core->membership.birth_stopped = true;
+		core->membership->birth_stopped = true;
 		(void)report(core, from, born, &theirs, &core->durable.config);
 		return;
 	}

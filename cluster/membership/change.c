@@ -58,7 +58,7 @@ static void answer(struct core *core, uint64_t id, uint64_t client, int error, c
 }
 
 void change_finish(struct core *core, int error, const char *why, struct slice who) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH
 		? COUNT_change_lost : COUNT_change_refused]++;
 	if (g->has_caller) {
@@ -82,16 +82,16 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 }
 
 void change_step(struct core *core, enum change_state state, const char *text) {
-	core->membership.change.state = state;
-	core->membership.change.progress = core->now;
-	out_note(core, NOTE_CHANGE, core->self, core->membership.change.value.epoch, text,
+	core->membership->change.state = state;
+	core->membership->change.progress = core->now;
+	out_note(core, NOTE_CHANGE, core->self, core->membership->change.value.epoch, text,
 		slice_of(NULL, 0));
 }
 
 const char *change_step_name(const struct core *core) {
-	switch (core->membership.change.state) {
+	switch (core->membership->change.state) {
 	case CHANGE_IDLE: return NULL;
-	case CHANGE_WAIT: return core->membership.change.waits_for;
+	case CHANGE_WAIT: return core->membership->change.waits_for;
 	case CHANGE_PREPARE: return "copying leases to the new masters";
 	case CHANGE_PROMISE: case CHANGE_PAUSE: return "asking the masters to decide";
 	case CHANGE_ACCEPT: return "having the decision written down";
@@ -101,7 +101,7 @@ const char *change_step_name(const struct core *core) {
 }
 
 void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
-	const struct change *g = &core->membership.change;
+	const struct change *g = &core->membership->change;
 	*done = *total = 0;
 	for (uint32_t i = 0; g->state == CHANGE_PREPARE && i < core->peer_count; i++) {
 		/* Each future master copies from enough sources, each of which has about as much as
@@ -117,7 +117,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 
 /* Answers the change once its masters vote. `over`: it has waited for that long enough. */
 static void adopted_evaluate(struct core *core, bool over) {
-	const struct change *g = &core->membership.change;
+	const struct change *g = &core->membership->change;
 	if (g->forcing) {
 		return;
 	}
@@ -138,7 +138,7 @@ static void adopted_evaluate(struct core *core, bool over) {
 
 /* The configuration may be that of this node's own change, or somebody else's. */
 void change_adopted(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (g->state == CHANGE_IDLE) {
 		return;
 	}
@@ -169,17 +169,17 @@ void change_adopted(struct core *core) {
 }
 
 void change_peer_changed(struct core *core) {
-	if (core->membership.change.state == CHANGE_ADOPT) {
+	if (core->membership->change.state == CHANGE_ADOPT) {
 		adopted_evaluate(core, false);
-	} else if (core->membership.change.state == CHANGE_PREPARE) {
+	} else if (core->membership->change.state == CHANGE_PREPARE) {
 		change_ahead_evaluate(core);
-	} else if (core->membership.change.state == CHANGE_WAIT) {
+	} else if (core->membership->change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
 }
 
 void change_peer_up(struct core *core) {
-	if (core->membership.change.state == CHANGE_WAIT) {
+	if (core->membership->change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
 }
@@ -188,7 +188,7 @@ void change_peer_up(struct core *core) {
 
 /* Does what is due in the present state. */
 static void go_on(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	bool due = instant_expired(core->now, g->at);
 	switch (g->state) {
 	case CHANGE_IDLE: break;
@@ -215,11 +215,11 @@ static void go_on(struct core *core) {
 /* If a decree was accepted here, and its proposer did not come back with its end, this master
  * finishes it. */
 static void finish_for_other(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 &&
 		core->durable.voted && !core->adopting && core->self < core->masters;
 	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED ||
-		!instant_expired(core->now, core->membership.finish_at)) {
+		!instant_expired(core->now, core->membership->finish_at)) {
 		return;
 	}
 	g->finishing = true;
@@ -229,7 +229,7 @@ static void finish_for_other(struct core *core) {
 
 void change_accepted(struct core *core) {
 	span_ns t = span_longer(core->config.request_timeout, DECREE_FINISH_LEAST);
-	core->membership.finish_at =
+	core->membership->finish_at =
 		instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
 }
 
@@ -249,8 +249,8 @@ static bool may_take_its_place(struct core *core, uint32_t peer) {
 /* With auto_replace, the first voting master gives a node that came back with a new identity its
  * place again. */
 static void auto_replace(struct core *core) {
-	if (!core->membership.auto_replace || !core_votes(core) ||
-		core->membership.change.state != CHANGE_IDLE) {
+	if (!core->membership->auto_replace || !core_votes(core) ||
+		core->membership->change.state != CHANGE_IDLE) {
 		return;
 	}
 	for (uint32_t i = 0; i < core->self; i++) {
@@ -293,7 +293,7 @@ static bool keep_slice(struct change *g, size_t *at, struct slice from, struct s
 
 /* Copies what is wanted, as the request's bytes are borrowed. False: there is no memory. */
 static bool keep_wanted(struct core *core, const struct core_change *w) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	size_t size = 1 + w->name.size + w->other.size + w->address.size, at = 0;
 	for (uint32_t i = 0; i < w->node_count; i++) {
 		size += w->nodes[i].name.size + w->nodes[i].address.size;
@@ -349,7 +349,7 @@ static bool same_wanted(const struct core_change *a, const struct core_change *b
  * made, or a change that goes on although its caller has left. Answers it, or joins it to the
  * change. */
 static bool repeated(struct core *core, const struct core_request *r) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (r->change->kind == CHANGE_FORCE && force_done(core)) {
 		COUNT(core, change_nothing);
 		answer(core, r->id, r->client, PAWL_OK, NULL, slice_of(NULL, 0));
@@ -398,11 +398,11 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	} else if (w->kind == CHANGE_FORCE) {
 		error = force_begin(core, w, &why);
 		/* That change waited for a majority which is lost. */
-		if (error == PAWL_OK && core->membership.change.state != CHANGE_IDLE) {
+		if (error == PAWL_OK && core->membership->change.state != CHANGE_IDLE) {
 			change_finish(core, PAWL_EMISMATCH,
 				"the cluster was started over meanwhile", nobody);
 		}
-	} else if (core->membership.change.state != CHANGE_IDLE) {
+	} else if (core->membership->change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;
 		why = "another change is under way at this node: see 'pawl status'";
 	} else if (!keep_wanted(core, w)) {
@@ -416,7 +416,7 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		}
 		return;
 	}
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	g->has_caller = has_caller;
 	g->id = r->id;
 	g->client = r->client;
@@ -436,7 +436,7 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 }
 
 void change_client_gone(struct core *core, uint64_t client) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
 		/* The change goes on. */
 		g->has_caller = false;
@@ -445,5 +445,5 @@ void change_client_gone(struct core *core, uint64_t client) {
 }
 
 void change_free(struct core *core) {
-	alloc_free(&core->alloc, core->membership.change.text, core->membership.change.text_size);
+	alloc_free(&core->alloc, core->membership->change.text, core->membership->change.text_size);
 }

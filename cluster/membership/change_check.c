@@ -105,7 +105,7 @@ struct obstacle {
 /* A change waits for nodes that are not there yet, and says so in its status, before it is
  * refused. */
 static void wait_or_refuse(struct core *core, const struct obstacle *o) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (g->state != CHANGE_WAIT) {
 		g->until = instant_add(core->now,
 			span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout,
@@ -127,7 +127,7 @@ static void wait_or_refuse(struct core *core, const struct obstacle *o) {
 }
 
 static void unknown(struct core *core, const struct plan *p) {
-	if (!ask_who(core, &core->membership.change.wanted, p->who)) {
+	if (!ask_who(core, &core->membership->change.wanted, p->who)) {
 		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
 		return;
 	}
@@ -176,7 +176,7 @@ static void undecidable(struct core *core) {
 }
 
 static void unreached(struct core *core) {
-	const struct config *c = &core->membership.change.target;
+	const struct config *c = &core->membership->change.target;
 	struct names names = { .size = 0 };
 	for (uint32_t i = 0; i < config_masters(c); i++) {
 		if (!reached(core, &c->nodes[i])) {
@@ -227,7 +227,7 @@ static bool gives_part_apart(const struct core *core, const struct config *c, st
 }
 
 static void too_old(struct core *core) {
-	const struct config *c = &core->membership.change.target;
+	const struct config *c = &core->membership->change.target;
 	struct names names = { .size = 0 };
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		if (is_given_part(core, &c->nodes[i]) && behind(core, &c->nodes[i])) {
@@ -312,7 +312,7 @@ static const char *timing_problem(const struct core *core, const struct config *
 
 /* This is called again while the change waits. */
 void change_check(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	struct plan_view view = { .present = &core->config, .look = describe_node, .ctx = core };
 	struct plan p = plan_change(&view, &g->wanted, &g->target);
 	char text[CHANGE_STEP_BYTES];
@@ -352,7 +352,7 @@ void change_check(struct core *core) {
 /* ---- the masters of the next epoch copy what the present ones know ---- */
 
 void change_ask_ahead(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message m = { .kind = MESSAGE_COPY_AHEAD, .round = g->round };
 	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
@@ -373,7 +373,7 @@ void change_ask_ahead(struct core *core) {
 }
 
 void change_ahead_evaluate(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	bool all = true;
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
 		/* Without a peer index the node is gone, even where another node has its name. */
@@ -387,7 +387,7 @@ void change_ahead_evaluate(struct core *core) {
 }
 
 void change_prepare(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
 	if (config_same_masters(&g->value, &core->config)) {
 		/* With the same masters, whoever votes goes on voting. */
@@ -401,7 +401,7 @@ void change_prepare(struct core *core) {
 }
 
 void change_ahead(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
 		return;
 	}
@@ -424,7 +424,7 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 }
 
 void change_copying_stalled(struct core *core) {
-	const struct change *g = &core->membership.change;
+	const struct change *g = &core->membership->change;
 	bool other = false;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		other = other || (g->ahead[i].asked && g->ahead[i].other);
@@ -441,5 +441,5 @@ void change_copying_stalled(struct core *core) {
 }
 
 void change_peer_added(struct core *core, uint32_t peer) {
-	core->membership.change.ahead[peer] = (struct ahead){ .asked = false };
+	core->membership->change.ahead[peer] = (struct ahead){ .asked = false };
 }

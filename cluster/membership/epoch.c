@@ -81,7 +81,7 @@ static void write_down(struct core *core, const struct config *c) {
 	}
 	core->adopting = true;
 	persist_changed(core);
-	core->membership.adopt_seq = persist_wanted(core);
+	core->membership->adopt_seq = persist_wanted(core);
 }
 
 void epoch_adopt(struct core *core, const struct config *c) {
@@ -110,7 +110,7 @@ void epoch_adopt(struct core *core, const struct config *c) {
 }
 
 void epoch_persisted(struct core *core) {
-	if (core->adopting && persist_reached(core, core->membership.adopt_seq)) {
+	if (core->adopting && persist_reached(core, core->membership->adopt_seq)) {
 		bool next = core->config.epoch + 1 == core->durable.config.epoch;
 		core->adopting = false;
 		core->remembers = next && core_votes(core);
@@ -154,7 +154,7 @@ static const char *enter_role(struct core *core, bool voted) {
 		state_transfer_stop(core);
 		return "replica";
 	}
-	if (core->membership.forced) {
+	if (core->membership->forced) {
 		force_effect(core);
 		return "the only master, of a cluster that starts over";
 	}

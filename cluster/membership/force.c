@@ -75,17 +75,17 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
 	d->ceiling = highest + CLOCK_FORCE_JUMP + CEILING_BLOCK;
-	core->membership.forced = true;
+	core->membership->forced = true;
 	core->adopting = true;
 	persist_changed(core);
-	core->membership.adopt_seq = persist_wanted(core);
+	core->membership->adopt_seq = persist_wanted(core);
 	COUNT(core, forced);
 	return PAWL_OK;
 }
 
 /* The new cluster is on disk, and only the wait is left. */
 void force_effect(struct core *core) {
-	core->membership.forced = false;
+	core->membership->forced = false;
 	core->clock = core->durable.ceiling - CEILING_BLOCK;
 	out_note(core, NOTE_FORCED, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
 	recovery_again(core);

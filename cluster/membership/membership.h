@@ -6,6 +6,7 @@
 #ifndef PAWL_CLUSTER_MEMBERSHIP_H
 #define PAWL_CLUSTER_MEMBERSHIP_H
 
+#include "membership_state.h"
 #include "recovery.h"
 
 /* ---- birth.c ---- */

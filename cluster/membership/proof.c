@@ -55,7 +55,7 @@ static bool in_doubt(const struct core *core) {
 	const span_ns waited = request + span_grow(longest, 2 * core->config.drift_ppm);
 	const bool alone = instant_elapsed_short(core->now, peer_table_near_at(core)) > request &&
 		instant_elapsed_short(core->now, core->adopted_at) > request;
-	return alone || instant_elapsed_short(core->now, core->membership.voters_at) > waited;
+	return alone || instant_elapsed_short(core->now, core->membership->voters_at) > waited;
 }
 
 /* Tells whether a claim is to be passed on: this node is in doubt, the master that claims it has
@@ -93,10 +93,10 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 /* ---- what arrives ---- */
 
 void proof_wanted(struct core *core) {
-	core->membership.unproven_at = core->now;
-	core->membership.unproven_since = core->membership.unproven
-		? core->membership.unproven_since : core->now;
-	core->membership.unproven = true;
+	core->membership->unproven_at = core->now;
+	core->membership->unproven_since = core->membership->unproven
+		? core->membership->unproven_since : core->now;
+	core->membership->unproven = true;
 }
 
 /* If this node has accepted what is claimed, it says so again. Masters of its epoch that have
@@ -195,8 +195,8 @@ void proof_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		core->peers[i].word = (struct word){ .claimed = 0 };
 	}
-	core->membership.unproven = core->membership.unproven_noted = false;
-	core->membership.voters_at = core->now;
+	core->membership->unproven = core->membership->unproven_noted = false;
+	core->membership->voters_at = core->now;
 	announced_forget(core);
 }
 
@@ -205,11 +205,11 @@ void proof_epoch(struct core *core) {
 static void note_quorum(struct core *core, uint32_t voters) {
 	const bool away = voters < core->quorum && core_born(core) &&
 		core_peer_is_member(core, core->self);
-	const bool lost = away && (core->membership.quorum_lost ||
-		instant_elapsed_short(core->now, core->membership.voters_at) >
+	const bool lost = away && (core->membership->quorum_lost ||
+		instant_elapsed_short(core->now, core->membership->voters_at) >
 			core->config.request_timeout);
-	if (lost != core->membership.quorum_lost) {
-		core->membership.quorum_lost = lost;
+	if (lost != core->membership->quorum_lost) {
+		core->membership->quorum_lost = lost;
 		out_note(core, lost ? NOTE_QUORUM_LOST : NOTE_QUORUM_BACK, core->self, voters, NULL,
 			slice_of(NULL, 0));
 	}
@@ -217,17 +217,17 @@ static void note_quorum(struct core *core, uint32_t voters) {
 
 void proof_beat(struct core *core) {
 	const uint32_t voters = epoch_voters(core);
-	core->membership.voters_at = voters >= core->quorum ? core->now
-		: core->membership.voters_at;
+	core->membership->voters_at = voters >= core->quorum ? core->now
+		: core->membership->voters_at;
 	note_quorum(core, voters);
-	if (core->membership.unproven &&
-		instant_elapsed_short(core->now, core->membership.unproven_at) >
+	if (core->membership->unproven &&
+		instant_elapsed_short(core->now, core->membership->unproven_at) >
 			PASSED_ON_TIMEOUTS * core->config.request_timeout) {
 		/* Whoever said so no longer says it. */
-		core->membership.unproven = core->membership.unproven_noted = false;
+		core->membership->unproven = core->membership->unproven_noted = false;
 	}
-	if (proof_lacking(core) && !core->membership.unproven_noted) {
-		core->membership.unproven_noted = true;
+	if (proof_lacking(core) && !core->membership->unproven_noted) {
+		core->membership->unproven_noted = true;
 		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL,
 			slice_of(NULL, 0));
 	}
@@ -237,7 +237,7 @@ void proof_beat(struct core *core) {
  * say so. */
 bool proof_lacking(const struct core *core) {
 	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
-	return core->membership.unproven && alone &&
-		instant_elapsed_short(core->membership.unproven_at,
-			core->membership.unproven_since) > UNPROVEN_LONG;
+	return core->membership->unproven && alone &&
+		instant_elapsed_short(core->membership->unproven_at,
+			core->membership->unproven_since) > UNPROVEN_LONG;
 }

@@ -6,14 +6,14 @@
 /* A master whose link is lost does not answer in this round any more. */
 static void leave_out_lost(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
-		core->membership.change.answered |= peer_reachable(core, i) ? 0 : 1u << i;
+		core->membership->change.answered |= peer_reachable(core, i) ? 0 : 1u << i;
 	}
 }
 
 /* Asks all masters that have not answered in the round, some of them again: a master answers a
  * ballot that it knows already as it did before. */
 static void ask_silent(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message m = { .kind = MESSAGE_DECREE_PREPARE, .round = g->round,
 		.ballot = g->ballot };
@@ -31,7 +31,7 @@ static void ask_silent(struct core *core) {
 
 /* Begins a round of the decree. */
 static void ask_masters(struct core *core, enum change_state state) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	g->state = state;
 	g->round++;
 	g->answered = g->agreed = 0;
@@ -42,12 +42,12 @@ static void ask_masters(struct core *core, enum change_state state) {
 }
 
 void propose_again(struct core *core) {
-	struct change *g = &core->membership.change;
-	uint64_t above = g->highest.clock > core->membership.ballot_drawn ? g->highest.clock
-		: core->membership.ballot_drawn;
+	struct change *g = &core->membership->change;
+	uint64_t above = g->highest.clock > core->membership->ballot_drawn ? g->highest.clock
+		: core->membership->ballot_drawn;
 	/* No ballot is drawn twice, whatever became of the change that it was for. */
-	core->membership.ballot_drawn = above + 1;
-	g->ballot = (struct ballot){ core->membership.ballot_drawn,
+	core->membership->ballot_drawn = above + 1;
+	g->ballot = (struct ballot){ core->membership->ballot_drawn,
 		id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	g->highest = g->ballot;
 	g->best = (struct ballot){ 0, 0, 0 };
@@ -55,7 +55,7 @@ void propose_again(struct core *core) {
 }
 
 void propose_start(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	change_step(core, CHANGE_PROMISE, "decree");
 	span_ns patience = span_longer(4 * core->config.promise_timeout, DECREE_LEAST);
 	g->until = instant_add(core->now, patience < DECREE_MOST ? patience : DECREE_MOST);
@@ -66,7 +66,7 @@ void propose_start(struct core *core) {
 /* Rivals pause at random, for a time that doubles. It grows by a fixed step as well, for disks that
  * take longer than round trips. */
 void propose_pause(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	span_ns most = 2 * peers_pause_most(core, ++g->pauses) + core->config.request_timeout / 8;
 	most = span_longer(most, (g->pauses < 8 ? g->pauses : 8) * DECREE_PAUSE_LEAST);
 	COUNT(core, decree_rival);
@@ -81,7 +81,7 @@ void propose_pause(struct core *core) {
 }
 
 static void chosen(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	COUNT(core, decree_chosen);
 	change_step(core, CHANGE_ADOPT, "chosen");
 	g->until = instant_add(core->now, ADOPT_WAIT);
@@ -92,7 +92,7 @@ static void chosen(struct core *core) {
 }
 
 static void decree_evaluate(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	uint32_t agreed = (uint32_t)__builtin_popcount(g->agreed),
 		answered = (uint32_t)__builtin_popcount(g->answered);
 	if (agreed >= core->quorum) {
@@ -109,7 +109,7 @@ static void decree_evaluate(struct core *core) {
 }
 
 void propose_beat(struct core *core) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	if (instant_expired(core->now, g->at)) {
 		propose_pause(core);
 		return;
@@ -124,7 +124,7 @@ void propose_beat(struct core *core) {
 /* Takes over a value that the answering master has accepted, if its ballot is the highest so
  * far. */
 static void take_value(struct core *core, const struct message *m) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	struct config c;
 	if (m->blob.size == 0 || ballot_compare(m->prepared, g->best) <= 0 ||
 		config_decode(m->blob, &c) != 0) {
@@ -140,7 +140,7 @@ static void take_value(struct core *core, const struct message *m) {
 }
 
 void propose_answered(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->membership.change;
+	struct change *g = &core->membership->change;
 	bool fits = (m->kind == MESSAGE_DECREE_PROMISE && g->state == CHANGE_PROMISE) ||
 		(m->kind == MESSAGE_DECREE_ACCEPTED && g->state == CHANGE_ACCEPT);
 	if (!fits || m->round != g->round || from >= core->masters || (g->answered >> from & 1)) {

@@ -1,10 +1,11 @@
 /* background.c: long work in pieces, so that no step is long. Each turn of the loop does a few
  * pieces, however many steps it has, and between two turns everybody who has asked for something is
- * served. */
+ * served. The bits of enum pending say which work is left. */
 #include "node.h"
 
 /* How many pieces of each kind one turn may do. That takes about a quarter of a millisecond. */
 #define LOST_A_TURN 256
+#define TRIES_A_TURN 256
 #define LEAVING_A_TURN 128
 #define HOMES_A_TURN 256
 #define BOUND_A_TURN 256
@@ -15,93 +16,86 @@
  * share of the machine. But no piece waits while the masters of an epoch wait for this one. */
 #define BACKGROUND_PACE SPAN_MS
 
-/* Tells whether there is work on a whole table. */
-static bool on_tables(const struct core *core) {
-	return core->store.staging_use == STAGING_EMPTYING || core->store.finish.active ||
-		state_transfer_busy(core) || state_transfer_paused(core);
-}
-
 /* Returns when the next piece of the work on whole tables may be done. */
 static struct instant tables_due(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER ? core->now
+	return core->recovery->transfer.kind == STATE_TRANSFER_HANDOVER ? core->now
 		: core->node.background_at;
 }
 
-/* Tells whether something is left over for the next turn. */
-static bool left_over(const struct core *core) {
-	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) ||
-		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
-		!list_empty(&core->coordinator.showing) ||
-		!list_empty(&core->coordinator.due_waits) ||
-		!list_empty(&core->master.holders_due) || snapshot_due(core) || feed_due(core) ||
-		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
+/* Work, and how it goes on. Each function does as much as the turn has left. */
+struct work {
+	enum pending kind;
+	void (*go_on)(struct core *core);
+};
+
+/* What goes on in each turn of the loop, in this order. */
+static const struct work each_turn[] = {
+	{ PENDING_LOST, queue_lost_go_on },
+	{ PENDING_TRIES, queue_tries_go_on },
+	{ PENDING_LEAVING, op_leaving_go_on },
+	{ PENDING_HOMES, attempt_rehome_go_on },
+	{ PENDING_UNSERVED, attempt_unserved_go_on },
+	{ PENDING_UNSERVED_WAITS, local_unserved_go_on },
+	{ PENDING_SHOWING, read_show_go_on },
+	{ PENDING_WAITS, local_waits_go_on },
+	{ PENDING_BOUND, binding_master_go_on },
+	{ PENDING_LISTS, local_list_go_on },
+	{ PENDING_ASKING, waiters_go_on },
+	{ PENDING_JUDGING, sync_go_on },
+	{ PENDING_WEIGHING, report_weigh_go_on },
+	{ PENDING_SNAPSHOTS, snapshot_send_due },
+	{ PENDING_FEEDS, feed_send_due },
+};
+
+static const struct work on_tables[] = {
+	{ PENDING_EMPTYING, table_empty_go_on },
+	{ PENDING_FINISHING, finish_sweep },
+	{ PENDING_PAUSED, state_transfer_pause_over },
+	{ PENDING_COPYING, state_transfer_go_on },
+};
+
+static const struct work at_end[] = {
+	{ PENDING_BATCH, feed_step },
+	{ PENDING_WATCHED, follow_step },
+};
+
+#define GO_ON(core, rows) go_on(core, rows, sizeof(rows) / sizeof *(rows))
+static void go_on(struct core *core, const struct work *rows, size_t count) {
+	for (size_t i = 0; i < count; i++) {
+		if (core->engine.pending & rows[i].kind) {
+			rows[i].go_on(core);
+		}
+	}
 }
 
 int64_t background_deadline(const struct core *core) {
-	const int64_t tables = on_tables(core) ? tables_due(core).boot : INT64_MAX,
-		weighing = report_weigh_deadline(core);
-	return left_over(core) ? core->now.boot
+	const uint32_t pending = core->engine.pending;
+	const int64_t tables = pending & PENDING_TABLES ? tables_due(core).boot : INT64_MAX,
+		weighing = pending & PENDING_WEIGHING ? report_weigh_deadline(core) : INT64_MAX;
+	return pending & ~(uint32_t)(PENDING_TABLES | PENDING_WEIGHING) ? core->now.boot
 		: tables < weighing ? tables : weighing;
 }
 
 void background_turn(struct core *core) {
-	if (core->engine.turn_over) {
-		core->engine.turn_over = false;
-		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
-			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
-			.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
-			.bound = BOUND_A_TURN, .timers = TIMERS_A_TURN,
-			.snapshots = UINT64_MAX, .feeds = UINT64_MAX, .list = true,
-			.asked = true };
-	}
-}
-
-static void go_on_with_tables(struct core *core) {
-	if (!on_tables(core) || !instant_expired(core->now, tables_due(core))) {
-		return;
-	}
-	core->node.background_at = instant_add(core->now, BACKGROUND_PACE);
-	if (core->store.staging_use == STAGING_EMPTYING) {
-		table_empty_go_on(core);
-	}
-	if (core->store.finish.active) {
-		finish_sweep(core);
-	}
-	state_transfer_pause_over(core);
-	if (state_transfer_busy(core)) {
-		state_transfer_go_on(core);
-	}
+	core->engine.turn_over = false;
+	core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
+		.tries = TRIES_A_TURN, .leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
+		.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
+		.bound = BOUND_A_TURN, .judged = core->limits.judged_a_turn,
+		.timers = TIMERS_A_TURN,
+		.snapshots = UINT64_MAX, .feeds = UINT64_MAX, .list = true,
+		.asked = true };
 }
 
 void background(struct core *core) {
-	if (queue_lost_left(core)) {
-		queue_lost_go_on(core);
+	GO_ON(core, each_turn);
+	if ((core->engine.pending & PENDING_TABLES) &&
+		instant_expired(core->now, tables_due(core))) {
+		core->node.background_at = instant_add(core->now, BACKGROUND_PACE);
+		GO_ON(core, on_tables);
 	}
-	if (!list_empty(&core->coordinator.leaving)) {
-		op_leaving_go_on(core);
-	}
-	if (attempt_rehome_left(core)) {
-		attempt_rehome_go_on(core);
-	}
-	if (!list_empty(&core->coordinator.showing)) {
-		read_show_go_on(core);
-	}
-	if (!list_empty(&core->coordinator.due_waits)) {
-		local_waits_go_on(core);
-	}
-	if (!list_empty(&core->master.holders_due)) {
-		binding_master_go_on(core);
-	}
-	if (core->engine.left.list && !list_empty(&core->coordinator.lists)) {
-		core->engine.left.list = false;
-		local_list_go_on(core);
-	}
-	if (core->engine.left.asked && !list_empty(&core->coordinator.asking)) {
-		core->engine.left.asked = false;
-		waiters_go_on(core);
-	}
-	report_weigh_go_on(core);
-	snapshot_send_due(core);
-	feed_send_due(core);
-	go_on_with_tables(core);
+}
+
+void background_at_end(struct core *core) {
+	GO_ON(core, at_end);
 }

@@ -23,10 +23,12 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->reports = (uint32_t)or_default(from->reports, 4);
 	to->shown_a_turn = (uint32_t)or_default(from->shown_a_turn, 256 << 10);
 	to->waits_a_turn = (uint32_t)or_default(from->waits_a_turn, 512);
+	to->judged_a_turn = (uint32_t)or_default(from->judged_a_turn, 512);
 	to->weighed_at_once = (uint32_t)or_default(from->weighed_at_once, 32);
 	to->list_piece = (uint32_t)or_default(from->list_piece, 64);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
 	to->released = (uint32_t)or_default(from->released, TOMBSTONES_DEFAULT);
+	to->lacked = from->lacked ? from->lacked : lacked_places(to->memory_bytes);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
 	to->catching_up = (uint32_t)or_default(from->catching_up, CATCHING_UP_DEFAULT);
 	to->log_bytes = or_default(from->log_bytes, (uint64_t)16 << 20);
@@ -67,7 +69,8 @@ static int init_maps(struct core *core) {
 			return PAWL_ENOMEM;
 		}
 	}
-	return tombstone_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
+	return tombstone_init(core) == 0 && lacked_init(core) == 0 ? missed_init(core)
+		: PAWL_ENOMEM;
 }
 
 /* Returns what this node is by its own disk: it is in the configuration, by name and identity, or
@@ -103,7 +106,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->config = *config;
 	core->lease_allowed = config->max_lease;
 	core->durable = *o->durable;
-	core->membership.auto_replace = o->auto_replace;
+	core->membership->auto_replace = o->auto_replace;
 	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
 	core->masters = core->masters_most = config_masters(config);
 	core->quorum = config_quorum(config);
@@ -113,11 +116,21 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	return peer_table_init(core);
 }
 
+/* A core with the states of the rooms that struct core only points to. */
+struct whole {
+	struct core core;
+	struct recovery_state recovery;
+	struct membership_state membership;
+};
+
 int core_new(const struct core_options *o, struct core **out) {
-	struct core *core = alloc_new(o->alloc, sizeof *core);
-	if (core == NULL) {
+	struct whole *whole = alloc_new(o->alloc, sizeof *whole);
+	if (whole == NULL) {
 		return PAWL_ENOMEM;
 	}
+	struct core *core = &whole->core;
+	core->recovery = &whole->recovery;
+	core->membership = &whole->membership;
 	core->observers = &node_observers;
 	core->operations = node_operations;
 	core->outer = *o->alloc;
@@ -148,9 +161,13 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->coordinator.showing);
 	list_init(&core->coordinator.weighing);
 	list_init(&core->coordinator.due_waits);
+	list_init(&core->coordinator.local_waits);
 	list_init(&core->coordinator.asking);
 	list_init(&core->coordinator.leaving);
+	list_init(&core->master.queues.lost_promises);
+	list_init(&core->master.queues.lost_parked);
 	list_init(&core->master.queues.lost);
+	list_init(&core->master.queues.refusing);
 	list_init(&core->master.queues.moved);
 	core->engine.turn_over = true;
 	int e = init_identity(core, o);
@@ -184,11 +201,12 @@ void core_free(struct core *core) {
 	granted_done(core);
 	binding_master_done(core);
 	tombstone_done(core);
-	unseen_done(core);
+	lacked_done(core);
+	missed_done(core);
 	sync_free(core);
 	queue_done(core);
 	/* All records are gone. */
-	origins_done(core);
+	record_origins_done(core);
 	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
 		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
 		&core->coordinator.clients, &core->master.bound_locks,
@@ -197,7 +215,7 @@ void core_free(struct core *core) {
 		map_done(maps[i]);
 	}
 	struct allocator outer = core->outer;
-	alloc_free(&outer, core, sizeof *core);
+	alloc_free(&outer, CONTAINER_OF(core, struct whole, core), sizeof(struct whole));
 }
 
 /* ---- one step ---- */
@@ -228,11 +246,12 @@ static void timer_fired(struct core *core, struct timer *t) {
 		change_beat(core);
 		proof_beat(core);
 		attempt_rehome_beat(core);
+		attempt_unserved_beat(core, core->membership->quorum_lost);
 		follow_beat(core);
 		sync_beat(core);
 		granted_beat(core);
 		figures_beat(core);
-		unseen_beat(core);
+		missed_beat(core);
 		counted_beat(core);
 		timer_at(core, &core->node.beat, TIMER_NODE,
 			instant_add(core->now, core->config.request_timeout / 4));
@@ -286,7 +305,8 @@ static void say_to_self(struct core *core) {
 		while ((m = out_take_local(core)) != NULL) {
 			step_message(core, core->self, m);
 		}
-	} while (group_run(core) || report_run(core));
+	} while (((core->engine.pending & PENDING_GROUPS) && group_run(core)) ||
+		((core->engine.pending & PENDING_LINE) && report_run(core)));
 }
 
 /* Handles what the node says to itself. Then it loses the links that have failed meanwhile, one
@@ -300,10 +320,9 @@ static __attribute__((noinline)) void settle_all(struct core *core) {
 	}
 }
 
-/* Does so four times in each step, and mostly there is nothing to do. */
+/* Mostly there is nothing to do. */
 static inline void settle(struct core *core) {
-	if (out_said(core) || !list_empty(&core->coordinator.groups) ||
-		!list_empty(&core->coordinator.in_line) || core->engine.failed) {
+	if ((core->engine.pending & PENDING_IN_STEP) || core->engine.failed) {
 		settle_all(core);
 	}
 }
@@ -324,7 +343,7 @@ static void start_state(struct core *core, bool restored) {
 }
 
 static void start(struct core *core, bool restored) {
-	core->adopted_at = core->peering.near_at = core->membership.voters_at = core->now;
+	core->adopted_at = core->peering.near_at = core->membership->voters_at = core->now;
 	persist_start(core);
 	/* The number of the boot keeps rounds of another boot from being taken for this one's. */
 	core->coordinator.op_next = (core->durable.boot & 0xff) << 40;
@@ -332,7 +351,7 @@ static void start(struct core *core, bool restored) {
 	change_accepted(core);
 	timer_at(core, &core->node.beat, TIMER_NODE,
 		instant_add(core->now, core->config.request_timeout / 4));
-	log_new_id(core);
+	watch_events_another_table(core);
 	start_state(core, restored);
 }
 
@@ -371,9 +390,11 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	core->now = now;
 	core->out = out;
-	out_begin(core);
+	core->engine.unheard = false;
 	core->coordinator.reports_begun = 0;
-	background_turn(core);
+	if (core->engine.turn_over) {
+		background_turn(core);
+	}
 	span_ns still = instant_elapsed_long(now, core->node.last_step);
 	bool stale = still > core->config.request_timeout;
 	core->node.last_step = now;
@@ -393,11 +414,14 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 		handle(core, event);
 	}
 	settle(core);
-	background(core);
-	settle(core);
-	feed_step(core);
-	follow_step(core);
-	settle(core);
+	if (core->engine.pending) {
+		background(core);
+		settle(core);
+	}
+	if (core->engine.pending & PENDING_AT_END) {
+		background_at_end(core);
+		settle(core);
+	}
 	core->out = NULL;
 }
 

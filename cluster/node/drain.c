@@ -22,7 +22,7 @@ void drain_start(struct core *core) {
 	persist_votes_end(core);
 	core->state = CORE_DRAINED;
 	/* A node that did not vote has nothing to hand on: there is no frame and no end. */
-	core->recovery.drain_whole = !voted;
+	core->recovery->drain_whole = !voted;
 	core->node.drain_bucket = 0;
 	core->node.drain_written = 0;
 	core->node.drain_tombstones = 0;
@@ -84,7 +84,7 @@ static size_t fill_records(struct core *core, size_t n) {
 				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 					return n;
 				}
-				record_message(core, key, r,
+				record_message(core, MESSAGE_SNAPSHOT_RECORD, key, r,
 					&core->node.drain_messages[n++]);
 				bytes += 256 + record_size(r) + key->size;
 				core->node.drain_written++;
@@ -110,7 +110,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 	CHECK(core->state == CORE_DRAINED);
 	CHECK(now.boot >= core->now.boot && now.raw >= core->now.raw);
 	core->now = now;
-	if (core->recovery.drain_whole) {
+	if (core->recovery->drain_whole) {
 		return false;
 	}
 	if (core->node.drain_messages == NULL) {
@@ -127,7 +127,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 		core->node.drain_tombstones >= core->store.tombstones_size && n < DRAIN_MESSAGES) {
 		core->node.drain_messages[n++] =
 			(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
-		core->recovery.drain_whole = true;
+		core->recovery->drain_whole = true;
 	}
 	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash,
 		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
@@ -174,9 +174,9 @@ void drain_restore(struct core *core, const struct frame *frame) {
 		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
 			tombstone_take(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
-			core->recovery.drain_whole = true;
-			core->recovery.drain_clock = m->clock;
+			core->recovery->drain_whole = true;
+			core->recovery->drain_clock = m->clock;
 		}
 	}
-	core->recovery.drain_whole = core->recovery.drain_whole && !core->node.drain_failed;
+	core->recovery->drain_whole = core->recovery->drain_whole && !core->node.drain_failed;
 }

@@ -93,13 +93,36 @@ static void table_ends(struct core *core, struct table *old) {
 static void table_swapped(struct core *core, struct table *old) {
 	local_tables_swapped(core, old);
 	snapshot_tables_swapped(core, old);
-	log_new_id(core);
+	watch_events_another_table(core);
 }
 
-/* There is something to be said only while somebody copies the table. */
+static void logged(struct core *core) {
+	if (log_followed(core)) {
+		feed_logged(core);
+	}
+}
+
+/* Tells whether somebody copies the live table, or this node builds another one. It is rare, and
+ * those who ask are to cost little otherwise. */
+static inline bool copies(const struct core *core) {
+	return core->snapshots > 0 || core->recovery->transfer.kind != STATE_TRANSFER_NONE;
+}
+
+static void record_copied(struct core *core, const struct key *key, const struct record *r) {
+	if (copies(core)) {
+		snapshot_changed(core, key, r);
+	}
+}
+
+static void lock_ended(struct core *core, struct slice key, struct id128 lock_id) {
+	if (copies(core)) {
+		snapshot_released(core, key, lock_id);
+	}
+}
+
 static void record_lost(struct core *core, const struct key *key, const struct record *r,
 	span_ns closed) {
-	if (core->snapshots > 0 || core->recovery.transfer.kind != STATE_TRANSFER_NONE) {
+	if (copies(core)) {
 		snapshot_lost(core, key, r, closed);
 	}
 }
@@ -123,7 +146,7 @@ const struct observers node_observers = {
 	.peer_added = change_peer_added,
 	.peer_dropped = peer_dropped,
 	.peers_moved = op_permute,
-	.logged = feed_logged,
+	.logged = logged,
 	.log_ends = feed_stop_all,
 	.watched = follow_watched,
 	.table_ends = table_ends,
@@ -131,8 +154,8 @@ const struct observers node_observers = {
 	.table_emptied = follow_room,
 	.record_changed = record_changed,
 	.record_lost = record_lost,
-	.lock_ended = snapshot_released,
-	.record_copied = snapshot_changed,
+	.lock_ended = lock_ended,
+	.record_copied = record_copied,
 	.key_opened = queue_record_ended,
 	.key_ended = key_ended,
 	.key_changed = key_changed,

@@ -121,7 +121,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 		} else {
 			/* R4: nothing is accepted under another epoch. */
 			COUNT(core, wrong_epoch);
-			unseen_of_epoch(core, m);
+			missed_of_epoch(core, m);
 		}
 	}
 }
@@ -212,7 +212,9 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 		return;
 	}
 	bool same = p->in_epoch;
-	epoch_heard(core, peer, !was_heard);
+	if (!same) {
+		epoch_heard(core, peer, !was_heard);
+	}
 	if (same && !clock_bound(core, peer, frame)) {
 		/* If this peer sends a snapshot, a part of it is lost with the frame. */
 		state_transfer_peer_lost(core, peer);

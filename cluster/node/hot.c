@@ -7,6 +7,28 @@
  * 60 seconds. */
 #define SLOT (10 * SPAN_S)
 
+/* Keys that stand out, by a number. */
+struct hot_list {
+	/* How many places are used. */
+	uint32_t count;
+	/* The places, the greatest number first. */
+	uint8_t order[HOT_KEYS_MAX];
+	struct hot_place {
+		/* What the key is measured by (enum hot_kind). */
+		int64_t number;
+		/* The sizes of `key` and `owner` in bytes. */
+		uint16_t key_size, owner_size;
+		/* The bytes of the key and of the owner. */
+		uint8_t key[KEY_MAX], owner[OWNER_MAX];
+	} places[HOT_KEYS_MAX];
+};
+
+/* What a walk over the live table has found of HOT_QUEUES and HOT_HELD. The number of HOT_HELD is
+ * the time at which the lock was acquired, in nanoseconds of CLOCK_BOOTTIME, negated. */
+struct hot_found {
+	struct hot_list lists[2];
+};
+
 void hot_want(struct core *core) {
 	struct oldest *o = &core->node.oldest;
 	struct changes_state *c = &core->changes;

@@ -80,12 +80,13 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	CHECK(waiters == more->waiters && turns == more->turns && parked == more->parked_count);
 	/* Somebody has the turn, whether the key is free or not. */
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core) ||
-		list_linked(&more->moved));
-	CHECK(waiters > 0 || !list_linked(&more->moved));
+		list_linked(&more->moved) || list_linked(&more->refusing));
+	CHECK(waiters > 0 || !(list_linked(&more->moved) || list_linked(&more->refusing)));
+	CHECK(more->next_try == NULL || list_linked(&more->refusing));
 	const struct queued *first = queued_first(more->parked);
 	/* A parked request stands behind a record or a promise, and is not promised what it may
 	 * have. */
-	if (first && core_votes(core)) {
+	if (first && core_votes(core) && !queued_lost(core, first)) {
 		const struct place place = queued_place(first);
 		const struct record *own = key_record(key, first->lock_id);
 		const struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id,
@@ -247,8 +248,45 @@ static void check_replication(const struct core *core) {
 		(core->store.promise_count == 0 && core->master.waiter_count == 0));
 }
 
+/* No work that is left lacks its bit. */
+static void check_pending(const struct core *core) {
+	const struct coordinator_state *c = &core->coordinator;
+	const struct {
+		bool left;
+		enum pending kind;
+	} work[] = {
+		{ !list_empty(&c->groups), PENDING_GROUPS },
+		{ report_due(core), PENDING_LINE },
+		{ queue_lost_left(core), PENDING_LOST },
+		{ queue_tries_left(core), PENDING_TRIES },
+		{ !list_empty(&core->master.holders_due), PENDING_BOUND },
+		{ !list_empty(&c->leaving), PENDING_LEAVING },
+		{ attempt_rehome_left(core), PENDING_HOMES },
+		{ attempt_unserved_left(core), PENDING_UNSERVED },
+		{ local_unserved_left(core), PENDING_UNSERVED_WAITS },
+		{ !list_empty(&c->showing), PENDING_SHOWING },
+		{ !list_empty(&c->due_waits), PENDING_WAITS },
+		{ !list_empty(&c->lists), PENDING_LISTS },
+		{ !list_empty(&c->asking), PENDING_ASKING },
+		{ !list_empty(&c->weighing), PENDING_WEIGHING },
+		{ sync_left(core), PENDING_JUDGING },
+		{ snapshot_due(core), PENDING_SNAPSHOTS },
+		{ feed_due(core), PENDING_FEEDS },
+		{ core->store.staging_use == STAGING_EMPTYING, PENDING_EMPTYING },
+		{ finish_active(core), PENDING_FINISHING },
+		{ state_transfer_paused(core), PENDING_PAUSED },
+		{ state_transfer_busy(core), PENDING_COPYING },
+		{ feed_step_due(core), PENDING_BATCH },
+		{ follow_step_due(core), PENDING_WATCHED },
+	};
+	for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
+		CHECK(!work[i].left || (core->engine.pending & work[i].kind));
+	}
+}
+
 void core_check(const struct core *core) {
 	struct sums s = { .held = 0 };
+	check_pending(core);
 	check_replication(core);
 	check_staging(core);
 	for (size_t b = 0, seen = 0; seen < core->store.live->keys.count; b++) {

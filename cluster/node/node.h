@@ -10,7 +10,10 @@
 /* Does the pieces of long work that this turn of the loop has left. */
 void background(struct core *core);
 
-/* Called at the beginning of a step: a new turn of the loop may do new pieces. */
+/* Does what is left for the end of a step. */
+void background_at_end(struct core *core);
+
+/* A new turn of the loop may do new pieces. */
 void background_turn(struct core *core);
 
 /* Returns when the next piece is due, by the boot clock in nanoseconds; INT64_MAX: there is nothing

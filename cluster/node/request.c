@@ -5,7 +5,7 @@
 
 /* Says why this node takes no part. If values of the initial masters differ, it says which. */
 static struct slice absence(struct core *core) {
-	const char *why = engine_absence(core), *differs = core->membership.birth_differs;
+	const char *why = engine_absence(core), *differs = core->membership->birth_differs;
 	const struct slice lead = slice_str("the cluster is not born: this node waits for ");
 	uint8_t *to = core->state == CORE_UNBORN && differs[0]
 		? out_room(core, lead.size + BIRTH_DIFFERS_BYTES) : NULL;

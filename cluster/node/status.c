@@ -32,10 +32,10 @@ static const char *waits_for(const struct core *core) {
 	}
 	switch (core->state) {
 	case CORE_UNBORN:
-		if (core->membership.birth_differs[0]) {
-			return core->membership.birth_differs;
+		if (core->membership->birth_differs[0]) {
+			return core->membership->birth_differs;
 		}
-		if (core->membership.birth_stopped) {
+		if (core->membership->birth_stopped) {
 			return "the birth was stopped: this node's own configuration is not valid, "
 				"see the log";
 		}
@@ -43,7 +43,7 @@ static const char *waits_for(const struct core *core) {
 			? "the other initial masters to pledge the same configuration"
 			: "the other initial masters to be heard";
 	case CORE_RECOVERING:
-		if (core->recovery.transfer.full) {
+		if (core->recovery->transfer.full) {
 			return "room for what the others know (see [limits] memory and keys), or "
 				"the longest lease to be over";
 		}
@@ -53,7 +53,7 @@ static const char *waits_for(const struct core *core) {
 	case CORE_OUTSIDE:
 		return outside_for(core);
 	case CORE_HANDOVER:
-		if (core->recovery.transfer.full) {
+		if (core->recovery->transfer.full) {
 			return "room for what the others know: see [limits] memory and keys";
 		}
 		if (state_transfer_left(core, core->now) > 0) {
@@ -99,9 +99,9 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	s->complete = core->complete;
 	s->missing = epoch_missing(core);
 	s->change = (struct core_change_status){ .step = change_step_name(core),
-		.epoch = core->membership.change.value.epoch };
+		.epoch = core->membership->change.value.epoch };
 	change_progress(core, &s->change.done, &s->change.total);
-	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->recovery.vote_at) :
+	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->recovery->vote_at) :
 		core->state == CORE_HANDOVER ? state_transfer_left(core, now) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];

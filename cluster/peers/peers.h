@@ -137,7 +137,7 @@ int peer_table_find_name(const struct core *core, const char *name);
  * -1. */
 int peer_table_find_id(const struct core *core, struct id128 id);
 
-/* ---- voters.c ---- */
+/* ---- peers.c: who votes, and who may say what ---- */
 
 /* Returns a clock far above this node's that is right because a quorum of masters says so; 0: there
  * is none. */

@@ -12,7 +12,7 @@ struct instant announced_until(const struct core *core) {
  * hash goes first, at all nodes. Otherwise each of them would undo at one node what the other one
  * has done there. Returns false if this change is not the one. */
 bool announced_goes_first(struct core *core, const struct config *c) {
-	struct announced *a = &core->recovery.announced;
+	struct announced *a = &core->recovery->announced;
 	const uint64_t hash = config_hash(c);
 	if (a->count && a->hash < hash && !instant_expired(core->now, a->until)) {
 		COUNT(core, copy_ahead_goes_first);
@@ -33,8 +33,8 @@ bool announced_next_master(const struct core *core, uint32_t peer) {
 	const int at = accepted->epoch == core->config.epoch + 1 ? config_find_id(accepted, id)
 		: -1;
 	bool is = at >= 0 && accepted->nodes[at].master;
-	for (uint32_t i = 0; i < core->recovery.announced.count; i++) {
-		is = is || id128_equal(core->recovery.announced.masters[i], id);
+	for (uint32_t i = 0; i < core->recovery->announced.count; i++) {
+		is = is || id128_equal(core->recovery->announced.masters[i], id);
 	}
 	return is && proof_identity(core, peer);
 }

@@ -5,7 +5,7 @@
 
 /* Answers the master that asked last. */
 static void tell(struct core *core, enum status status) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	int index = peer_table_find_id(core, transfer->asker);
 	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = transfer->asker_round,
 		.status = status, .number = transfer->merged };
@@ -17,7 +17,7 @@ static void tell(struct core *core, enum status status) {
 /* STATUS_OK: ready, because enough sources have sent all that they had, and their changes keep
  * coming. STATUS_NEED: not yet. STATUS_FULL: there is no room for two tables. */
 void copy_ahead_tell(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind != STATE_TRANSFER_AHEAD || transfer->ready_reported) {
 		return;
 	}
@@ -57,15 +57,15 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 		out_send(core, from, &refusal);
 		return;
 	}
-	core->recovery.transfer.asker = core->peers[from].link_id;
-	core->recovery.transfer.asker_round = m->round;
-	core->recovery.transfer.keep_until = announced_until(core);
-	core->recovery.transfer.ready_reported = false;
+	core->recovery->transfer.asker = core->peers[from].link_id;
+	core->recovery->transfer.asker_round = m->round;
+	core->recovery->transfer.keep_until = announced_until(core);
+	core->recovery->transfer.ready_reported = false;
 	state_transfer_beat(core);
 }
 
 void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->asker_round == m->round &&
 		id128_equal(transfer->asker, core->peers[from].link_id) &&
 		proof_identity(core, from)) {

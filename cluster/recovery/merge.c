@@ -3,7 +3,6 @@
  * `noted`. A source that lacks the lock_id, or lacks permits that another source has it with,
  * counts as having noted its clock at the end of its snapshot. */
 #include "recovery.h"
-#include "first.h"
 
 /* Returns the record that the message is merged into, with its terms merged. NULL: there is no
  * memory.
@@ -83,8 +82,8 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		r->accepted = core->tick;
 		t->latest = instant_later(t->latest, r->end);
-		core->recovery.transfer.longest = left > core->recovery.transfer.longest ? left
-			: core->recovery.transfer.longest;
+		core->recovery->transfer.longest = left > core->recovery->transfer.longest ? left
+			: core->recovery->transfer.longest;
 		const struct tombstone *gone = tombstone_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
@@ -136,7 +135,7 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 }
 
 void merge_finish_begin(struct core *core) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	struct finishing *f = finish_begin(core);
 	for (uint32_t i = 0; i < transfer->count; i++) {
 		const struct source *s = &transfer->sources[i];

@@ -7,6 +7,7 @@
 #ifndef PAWL_CLUSTER_RECOVERY_H
 #define PAWL_CLUSTER_RECOVERY_H
 
+#include "recovery_state.h"
 #include "repair.h"
 
 /* ---- announced.c ---- */
@@ -20,7 +21,7 @@ bool announced_goes_first(struct core *core, const struct config *c);
 
 /* Another epoch is in force, so nothing is announced any more. */
 static inline void announced_forget(struct core *core) {
-	core->recovery.announced = (struct announced){ .count = 0 };
+	core->recovery->announced = (struct announced){ .count = 0 };
 }
 
 /* Tells whether this peer is to be a master of the next epoch, by an announced change or by the
@@ -151,7 +152,7 @@ void snapshot_send_due(struct core *core);
 /* Handles SNAPSHOT_GO_ON: sends the next piece, or stops. */
 void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
 
-/* A record of the live table has changed. */
+/* A record of the live table has changed while somebody copies it. */
 void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
 
 /* A lock_id has ended: what the tombstones remember of it is sent. */

@@ -7,6 +7,7 @@
 #define CHUNK_RECORDS 128
 #define CHUNK_TOMBSTONES 1024
 #define CHUNK_BYTES ((size_t)256 << 10)
+#define CHUNK_BUCKETS 4096
 
 void snapshot_stop(struct core *core, uint32_t peer) {
 	struct snapshot_out *s = &core->peers[peer].send;
@@ -63,30 +64,20 @@ static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) 
 	say_end(core, peer, &m);
 }
 
-static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
-	size_t bytes = 0;
-	uint32_t records = 0;
-	for (; s->bucket < table_live(core)->keys.bucket_count; s->bucket++) {
-		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
-			return false;
-		}
-		for (struct map_node *n = map_bucket(&table_live(core)->keys, s->bucket), *next; n;
-			n = next) {
-			struct key *key = CONTAINER_OF(n, struct key, node);
-			next = map_next_in_bucket(n);
-			for (const struct record *r =
-				finish_walked(core, key) ? key->held : NULL;
-				r; r = r->next) {
-				struct message m;
-				record_message(core, key, r, &m);
-				m.round = s->round;
-				out_send(core, peer, &m);
-				bytes += record_size(r) + key->size;
-				records++;
-			}
-		}
-	}
+static bool send_record(struct core *core, void *ctx, const struct key *key,
+	const struct record *r) {
+	const uint32_t peer = *(const uint32_t *)ctx;
+	struct message m;
+	record_message(core, MESSAGE_SNAPSHOT_RECORD, key, r, &m);
+	m.round = core->peers[peer].send.round;
+	out_send(core, peer, &m);
 	return true;
+}
+
+static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
+	struct walk_piece piece = { .records_max = CHUNK_RECORDS, .bytes_max = CHUNK_BYTES,
+		.buckets_max = CHUNK_BUCKETS, .visit = send_record, .ctx = &peer };
+	return table_walk(core, &s->walk, &piece);
 }
 
 static bool walk_tombstones(struct core *core, uint32_t peer, struct snapshot_out *s) {
@@ -169,6 +160,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 		end(core, from, &core->peers[from].send);
 	} else {
 		core->peers[from].send.due = true;
+		pending_add(core, PENDING_SNAPSHOTS);
 	}
 }
 
@@ -185,6 +177,7 @@ void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
 	} else if (s->part == m->part && !s->walked && !s->due) {
 		s->part++;
 		s->due = true;
+		pending_add(core, PENDING_SNAPSHOTS);
 	}
 }
 
@@ -212,6 +205,7 @@ void snapshot_send_due(struct core *core) {
 			refuse(core, i, s->round, STATUS_RECOVERING);
 		}
 	}
+	pending_left(core, PENDING_SNAPSHOTS, snapshot_due(core));
 }
 
 /* Those that were waiting for the new epoch get their end, because everything that was accepted
@@ -227,18 +221,12 @@ void snapshot_epoch(struct core *core) {
 	}
 }
 
-/* Tells whether somebody copies the live table, or this node builds another one. It is rare, and
- * those who ask are to cost little otherwise. */
-static inline bool copies(const struct core *core) {
-	return core->snapshots > 0 || core->recovery.transfer.kind != STATE_TRANSFER_NONE;
-}
-
-static __attribute__((noinline)) void forward_record(struct core *core, const struct key *key,
-	const struct record *r) {
+/* What changes while snapshots are under way is sent at once. */
+void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
 			struct message m;
-			record_message(core, key, r, &m);
+			record_message(core, MESSAGE_SNAPSHOT_RECORD, key, r, &m);
 			m.round = core->peers[i].send.round;
 			COUNT(core, snapshot_forwarded);
 			out_send(core, i, &m);
@@ -247,15 +235,7 @@ static __attribute__((noinline)) void forward_record(struct core *core, const st
 	state_transfer_changed(core, key, r);
 }
 
-/* What changes while snapshots are under way is sent at once. */
-void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
-	if (copies(core)) {
-		forward_record(core, key, r);
-	}
-}
-
-static __attribute__((noinline)) void forward_released(struct core *core, struct slice key,
-	struct id128 lock_id) {
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
 	struct message m;
 	tombstone_describe(tombstone_find(core, lock_id), key, &m);
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
@@ -266,12 +246,6 @@ static __attribute__((noinline)) void forward_released(struct core *core, struct
 		}
 	}
 	state_transfer_released(core, &m);
-}
-
-void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
-	if (copies(core)) {
-		forward_released(core, key, lock_id);
-	}
 }
 
 /* From now on this node is a source that lacks the lock_id. */

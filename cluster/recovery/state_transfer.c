@@ -13,8 +13,8 @@
 #include "state_transfer.h"
 
 bool state_transfer_staging(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_AHEAD ||
-		core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER;
+	return core->recovery->transfer.kind == STATE_TRANSFER_AHEAD ||
+		core->recovery->transfer.kind == STATE_TRANSFER_HANDOVER;
 }
 
 struct table *state_transfer_into(struct core *core) {
@@ -45,7 +45,7 @@ static struct source *make(struct state_transfer *transfer, struct id128 id) {
 
 void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
 	const struct config *c) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	uint64_t rounds = transfer->rounds;
 	*transfer = (struct state_transfer){ .kind = kind, .epoch = c->epoch,
 		.hash = config_hash(c), .rounds = rounds, .began = core->now };
@@ -64,8 +64,9 @@ void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
 }
 
 void state_transfer_end_own_walk(struct core *core) {
-	if (core->recovery.transfer.own_walking) {
-		core->recovery.transfer.own_walking = false;
+	if (core->recovery->transfer.own_walking) {
+		core->recovery->transfer.own_walking = false;
+		pending_left(core, PENDING_COPYING, false);
 		map_walk_end(&table_live(core)->keys);
 	}
 }
@@ -80,7 +81,7 @@ void state_transfer_tell_stop(struct core *core, const struct source *s) {
 }
 
 void state_transfer_stop(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
@@ -102,7 +103,7 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 		state_transfer_end_own_walk(core);
 	}
 	s->paused = s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
-	core->recovery.transfer.ready_reported = false;
+	core->recovery->transfer.ready_reported = false;
 }
 
 /* Each try has a bit of its own in the table that is merged into. When the bits are used up, which
@@ -110,7 +111,7 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 bool state_transfer_take_bit(struct core *core, struct source *s) {
 	struct table *t = state_transfer_into(core);
 	if (t->tries == MERGE_TRIES) {
-		core->recovery.transfer.bits_used_up = true;
+		core->recovery->transfer.bits_used_up = true;
 		return false;
 	}
 	s->bit = t->tries++;
@@ -118,7 +119,7 @@ bool state_transfer_take_bit(struct core *core, struct source *s) {
 }
 
 void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (!state_transfer_take_bit(core, s)) {
 		return;
 	}
@@ -154,7 +155,7 @@ bool state_transfer_counts_before(const struct core *core, const struct source *
 /* Sources that have forgotten count one after the other. This is the time until enough of them
  * count, if no other source comes; 0: that alone is not enough. */
 span_ns state_transfer_left(const struct core *core, struct instant now) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	span_ns left[SOURCES_MAX];
 	uint32_t waiting = 0, needed = config_sources(transfer->previous_master_count);
 	const bool handover = transfer->kind == STATE_TRANSFER_HANDOVER;
@@ -178,8 +179,8 @@ span_ns state_transfer_left(const struct core *core, struct instant now) {
 /* Returns how many sources count by now: for rejoining, or for a handover. */
 static uint32_t count_sources(const struct core *core, bool rejoin) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		const struct source *s = &core->recovery.transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		const struct source *s = &core->recovery->transfer.sources[i];
 		n += rejoin ? s->master && s->done && s->votes
 			: state_transfer_counts_before(core, s);
 	}
@@ -189,16 +190,16 @@ static uint32_t count_sources(const struct core *core, bool rejoin) {
 /* n - q + 1 sources intersect every quorum. In a handover they are masters of the previous epoch
  * (this node may be one); in a rejoin they are other masters of this epoch. */
 static bool enough_before(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER &&
-		core->recovery.transfer.previous_master_count > 0 &&
+	return core->recovery->transfer.kind == STATE_TRANSFER_HANDOVER &&
+		core->recovery->transfer.previous_master_count > 0 &&
 		count_sources(core, false) >=
-		config_sources(core->recovery.transfer.previous_master_count);
+		config_sources(core->recovery->transfer.previous_master_count);
 }
 
 static bool enough_after(const struct core *core) {
-	return core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
-		core->recovery.transfer.master_count > 1 &&
-		count_sources(core, true) >= config_sources(core->recovery.transfer.master_count);
+	return core->recovery->transfer.kind != STATE_TRANSFER_AHEAD &&
+		core->recovery->transfer.master_count > 1 &&
+		count_sources(core, true) >= config_sources(core->recovery->transfer.master_count);
 }
 
 bool state_transfer_enough(const struct core *core) {
@@ -207,18 +208,18 @@ bool state_transfer_enough(const struct core *core) {
 
 bool state_transfer_ready(const struct core *core) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		n += core->recovery.transfer.sources[i].previous_master &&
-			core->recovery.transfer.sources[i].walked;
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		n += core->recovery->transfer.sources[i].previous_master &&
+			core->recovery->transfer.sources[i].walked;
 	}
-	return n >= config_sources(core->recovery.transfer.previous_master_count);
+	return n >= config_sources(core->recovery->transfer.previous_master_count);
 }
 
 /* ---- beginning to vote ---- */
 
 /* Votes with what was merged. */
 static void vote(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	bool handover = enough_before(core);
 	for (uint32_t i = 0; i < transfer->count; i++) {
 		const struct source *s = &transfer->sources[i];
@@ -242,7 +243,7 @@ static void vote(struct core *core) {
 /* If enough is known, this node votes. A node that has never voted in this epoch marks that on disk
  * first. */
 void state_transfer_evaluate(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (core->conflict || core->adopting || !state_transfer_enough(core)) {
 		/* While the next epoch is being adopted, the mark would be that of the next
 		 * epoch. */
@@ -271,7 +272,7 @@ void state_transfer_evaluate(struct core *core) {
 }
 
 void state_transfer_persisted(struct core *core) {
-	const enum state_transfer_kind kind = core->recovery.transfer.kind;
+	const enum state_transfer_kind kind = core->recovery->transfer.kind;
 	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) &&
 		core->durable.voted && persist_has_voted(core)) {
 		state_transfer_evaluate(core);
@@ -285,7 +286,7 @@ static void wait_to_rejoin(struct core *core) {
 	/* This is the largest request_timeout that the node ever voted under. */
 	span_ns request =
 		span_longer(core->durable.request_timeout_seen, core->config.request_timeout);
-	core->recovery.rejoin_at = instant_add(core->now,
+	core->recovery->rejoin_at = instant_add(core->now,
 		span_grow(request, core->config.drift_ppm));
 }
 
@@ -298,7 +299,7 @@ void state_transfer_rejoin(struct core *core) {
 /* When the same question comes again, what is already there is used. False: another state transfer
  * uses the table. */
 bool state_transfer_ahead(struct core *core, const struct config *c) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->epoch == c->epoch &&
 		transfer->hash == config_hash(c)) {
 		return true;
@@ -315,7 +316,7 @@ bool state_transfer_ahead(struct core *core, const struct config *c) {
 /* If this is the epoch that was prepared for, what was merged into the staging table is kept, and
  * its sources send their ends as soon as they have adopted the epoch. */
 void state_transfer_handover(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->epoch == core->config.epoch &&
 		transfer->hash == core->config_hash && transfer->owns_staging) {
 		struct source *s = state_transfer_own(core);
@@ -335,8 +336,8 @@ void state_transfer_handover(struct core *core) {
 }
 
 void state_transfer_again(struct core *core) {
-	const enum state_transfer_kind kind = core->recovery.transfer.kind;
-	const struct instant began = core->recovery.transfer.began;
+	const enum state_transfer_kind kind = core->recovery->transfer.kind;
+	const struct instant began = core->recovery->transfer.began;
 	state_transfer_stop(core);
 	if (kind == STATE_TRANSFER_REJOIN) {
 		finish_forget_sources(core);
@@ -346,13 +347,13 @@ void state_transfer_again(struct core *core) {
 		/* `began` stays as it was. The clock that is taken from a source may be the higher,
 		 * the longer ago that is, and each try that is refused for its clock uses up a bit:
 		 * beginning anew must not keep that bound from rising. */
-		core->recovery.transfer.began = began;
+		core->recovery->transfer.began = began;
 	}
 }
 
 void state_transfer_peer_lost(struct core *core, uint32_t peer) {
-	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL
-		: state_transfer_source(&core->recovery.transfer, core->peers[peer].link_id);
+	struct source *s = core->recovery->transfer.kind == STATE_TRANSFER_NONE ? NULL
+		: state_transfer_source(&core->recovery->transfer, core->peers[peer].link_id);
 	if (s && s->asked && !s->done) {
 		COUNT(core, copy_ahead_broken);
 		state_transfer_break_off(core, s);

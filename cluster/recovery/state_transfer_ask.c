@@ -5,7 +5,7 @@
 
 /* Tells whether this source may be asked now. */
 static bool wanted_now(const struct core *core, const struct source *s) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	int index = peer_table_find_id(core, s->id);
 	if (index < 0 || index == (int)core->self) {
 		return false;
@@ -15,9 +15,9 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 	case STATE_TRANSFER_AHEAD: return s->previous_master && p->voting;
 	case STATE_TRANSFER_HANDOVER:
 		return p->in_epoch && (s->previous_master ||
-			(p->voting && instant_expired(core->now, core->recovery.rejoin_at)));
+			(p->voting && instant_expired(core->now, core->recovery->rejoin_at)));
 	case STATE_TRANSFER_REJOIN:
-		return p->voting && instant_expired(core->now, core->recovery.rejoin_at);
+		return p->voting && instant_expired(core->now, core->recovery->rejoin_at);
 	case STATE_TRANSFER_NONE: break;
 	}
 	return false;
@@ -25,7 +25,7 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 
 /* Tells whether what has come is not enough, and nothing else is to come. */
 static bool stuck(const struct core *core) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	for (uint32_t i = 0; i < transfer->count; i++) {
 		const struct source *s = &transfer->sources[i];
 		if (s->asked ? !s->done : s->previous_master && wanted_now(core, s)) {
@@ -37,7 +37,7 @@ static bool stuck(const struct core *core) {
 
 /* Breaks off with sources that were asked in vain, so that they may be asked again. */
 static void renew(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	const bool again = stuck(core);
 	for (uint32_t i = 0; i < transfer->count; i++) {
 		struct source *s = &transfer->sources[i];
@@ -71,7 +71,7 @@ static void renew(struct core *core) {
 
 /* Returns how many sources are needed. */
 static uint32_t needed(const struct core *core) {
-	const struct state_transfer *transfer = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery->transfer;
 	return transfer->kind == STATE_TRANSFER_REJOIN ? config_sources(transfer->master_count)
 		: config_sources(transfer->previous_master_count);
 }
@@ -79,18 +79,18 @@ static uint32_t needed(const struct core *core) {
 /* Counts the sources that were asked and may still be of use. */
 static uint32_t asked(const struct core *core) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		const struct source *s = &core->recovery.transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		const struct source *s = &core->recovery->transfer.sources[i];
 		bool hopeful = s->asked && !(s->done && s->forgot &&
 			!state_transfer_forgotten_long_enough(core, s) && !s->votes);
-		n += hopeful && (core->recovery.transfer.kind == STATE_TRANSFER_REJOIN ||
+		n += hopeful && (core->recovery->transfer.kind == STATE_TRANSFER_REJOIN ||
 			s->previous_master);
 	}
 	return n;
 }
 
 static void ask_more(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	struct source *self = state_transfer_own(core);
 	if (self && !self->asked &&
 		(transfer->kind == STATE_TRANSFER_HANDOVER || core_votes(core))) {
@@ -107,7 +107,7 @@ static void ask_more(struct core *core) {
 }
 
 void state_transfer_beat(struct core *core) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	if (transfer->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
@@ -142,8 +142,8 @@ void state_transfer_beat(struct core *core) {
 
 /* Returns the source whose present try the message belongs to; NULL: none. */
 static struct source *of(struct core *core, uint32_t from, const struct message *m) {
-	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL
-		: state_transfer_source(&core->recovery.transfer, core->peers[from].link_id);
+	struct source *s = core->recovery->transfer.kind == STATE_TRANSFER_NONE ? NULL
+		: state_transfer_source(&core->recovery->transfer, core->peers[from].link_id);
 	return s && s->asked && !s->done && s->round == m->round &&
 		proof_identity(core, from) ? s : NULL;
 }
@@ -157,8 +157,8 @@ static span_ns lease_most_here(const struct core *core) {
 	if (needed(core) < 2) {
 		return SPAN_MAX;
 	}
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		const span_ns said = core->recovery.transfer.sources[i].lease;
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		const span_ns said = core->recovery->transfer.sources[i].lease;
 		second = said > first ? first : span_longer(second, said);
 		first = span_longer(first, said);
 	}
@@ -197,10 +197,10 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	 * next to an end that has nothing of what it then knows. So it must have been known to vote
 	 * when it was asked. */
 	s->votes = s->asked_voter && core->peers[from].voting &&
-		core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
-		instant_expired(s->asked_at, core->recovery.rejoin_at);
+		core->recovery->transfer.kind != STATE_TRANSFER_AHEAD &&
+		instant_expired(s->asked_at, core->recovery->rejoin_at);
 	if (s->previous_master && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) &&
-		core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
+		core->recovery->transfer.kind == STATE_TRANSFER_HANDOVER) {
 		/* The source cannot stand for the previous epoch. */
 		s->previous_master = false;
 	}
@@ -216,8 +216,8 @@ static uint64_t clock_most_here(const struct core *core) {
 	if (core_votes(core) || needed(core) < 2) {
 		return core_votes(core) ? clock_most(core) : TOKEN_MAX;
 	}
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		const int index = peer_table_find_id(core, core->recovery.transfer.sources[i].id);
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		const int index = peer_table_find_id(core, core->recovery->transfer.sources[i].id);
 		const uint64_t said =
 			index >= 0 && index != (int)core->self && core->peers[index].up
 			? core->peers[index].said_clock : 0;
@@ -225,7 +225,7 @@ static uint64_t clock_most_here(const struct core *core) {
 		first = said > first ? said : first;
 	}
 	const uint64_t margin = CLOCK_JUMP_MAX +
-		(uint64_t)instant_elapsed_short(core->now, core->recovery.transfer.began);
+		(uint64_t)instant_elapsed_short(core->now, core->recovery->transfer.began);
 	second = clock_later(second, margin);
 	return second > clock_most(core) ? second : clock_most(core);
 }
@@ -255,16 +255,18 @@ static void chunk_came(struct core *core, uint32_t from, struct source *s,
 	const struct message *m) {
 	span_ns took = instant_elapsed_short(core->now, s->chunk_at);
 	s->part = m->part;
-	s->paused = core->recovery.transfer.kind == STATE_TRANSFER_AHEAD;
+	s->paused = core->recovery->transfer.kind == STATE_TRANSFER_AHEAD;
 	s->go_at = instant_add(core->now, 2 * took < PAUSE_MOST ? 2 * took : PAUSE_MOST);
-	if (!s->paused) {
+	if (s->paused) {
+		pending_add(core, PENDING_PAUSED);
+	} else {
 		go_on(core, from, s);
 	}
 }
 
 bool state_transfer_paused(const struct core *core) {
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		if (core->recovery.transfer.sources[i].paused) {
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		if (core->recovery->transfer.sources[i].paused) {
 			return true;
 		}
 	}
@@ -272,14 +274,15 @@ bool state_transfer_paused(const struct core *core) {
 }
 
 void state_transfer_pause_over(struct core *core) {
-	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		struct source *s = &core->recovery.transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery->transfer.count; i++) {
+		struct source *s = &core->recovery->transfer.sources[i];
 		int index = s->paused ? peer_table_find_id(core, s->id) : -1;
 		if (index >= 0 && (instant_expired(core->now, s->go_at) ||
-			core->recovery.transfer.kind != STATE_TRANSFER_AHEAD)) {
+			core->recovery->transfer.kind != STATE_TRANSFER_AHEAD)) {
 			go_on(core, (uint32_t)index, s);
 		}
 	}
+	pending_left(core, PENDING_PAUSED, state_transfer_paused(core));
 }
 
 void state_transfer_message(struct core *core, uint32_t from, const struct message *m) {
@@ -299,9 +302,9 @@ void state_transfer_message(struct core *core, uint32_t from, const struct messa
 		span_from_us(m->left_us) > lease_most_here(core)) {
 		s->refused = span_longer(s->refused, span_from_us(m->left_us));
 	} else if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
-		core->recovery.transfer.merged++;
+		core->recovery->transfer.merged++;
 		if (!merge_record(core, state_transfer_into(core), s->bit, m)) {
-			core->recovery.transfer.full = true;
+			core->recovery->transfer.full = true;
 			state_transfer_tell_stop(core, s);
 			/* The copy is not whole, so the source will be asked again. */
 			state_transfer_break_off(core, s);

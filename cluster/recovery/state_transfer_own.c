@@ -5,33 +5,21 @@
 #include "state_transfer.h"
 
 #define OWN_BUCKETS_A_STEP 128
+#define OWN_RECORDS_A_STEP 256
+#define OWN_BYTES_A_STEP ((size_t)1 << 20)
 
-/* Copies a piece of the live table. What changes meanwhile comes by state_transfer_changed. False:
- * there is no memory. */
-static bool copy_own(struct core *core, struct source *s) {
-	struct state_transfer *transfer = &core->recovery.transfer;
-	const struct map *keys = &table_live(core)->keys;
-	for (int i = 0; i < OWN_BUCKETS_A_STEP && transfer->self_bucket < keys->bucket_count;
-		i++, transfer->self_bucket++) {
-		for (struct map_node *n = map_bucket(keys, transfer->self_bucket); n;
-			n = map_next_in_bucket(n)) {
-			const struct key *key = CONTAINER_OF(n, struct key, node);
-			for (const struct record *r = key->held; r; r = r->next) {
-				struct message m;
-				record_message(core, key, r, &m);
-				if (!merge_record(core, table_staging(core), s->bit, &m)) {
-					return false;
-				}
-				transfer->merged++;
-			}
-		}
-	}
-	return true;
+static bool copy_record(struct core *core, void *ctx, const struct key *key,
+	const struct record *r) {
+	const struct source *s = ctx;
+	struct message m;
+	record_message(core, MESSAGE_SNAPSHOT_RECORD, key, r, &m);
+	core->recovery->transfer.merged++;
+	return merge_record(core, table_staging(core), s->bit, &m);
 }
 
 struct source *state_transfer_own(struct core *core) {
 	struct source *s = state_transfer_staging(core)
-		? state_transfer_source(&core->recovery.transfer, core->durable.node_id) : NULL;
+		? state_transfer_source(&core->recovery->transfer, core->durable.node_id) : NULL;
 	return s && s->previous_master ? s : NULL;
 }
 
@@ -42,19 +30,24 @@ void state_transfer_own_done(struct core *core, struct source *s) {
 }
 
 bool state_transfer_busy(const struct core *core) {
-	return core->recovery.transfer.own_walking;
+	return core->recovery->transfer.own_walking;
 }
 
 void state_transfer_go_on(struct core *core) {
 	struct source *s = state_transfer_own(core);
-	CHECK(s && core->recovery.transfer.own_walking);
-	if (!copy_own(core, s)) {
-		core->recovery.transfer.full = true;
+	CHECK(s && core->recovery->transfer.own_walking);
+	/* What changes meanwhile comes by state_transfer_changed. */
+	struct walk_piece piece = { .records_max = OWN_RECORDS_A_STEP,
+		.buckets_max = OWN_BUCKETS_A_STEP, .bytes_max = OWN_BYTES_A_STEP,
+		.visit = copy_record, .ctx = s };
+	const bool whole = table_walk(core, &core->recovery->transfer.own_walk, &piece);
+	if (piece.failed) {
+		core->recovery->transfer.full = true;
 		state_transfer_break_off(core, s);
-	} else if (core->recovery.transfer.self_bucket >= table_live(core)->keys.bucket_count) {
+	} else if (whole) {
 		state_transfer_end_own_walk(core);
 		s->walked = true;
-		if (core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
+		if (core->recovery->transfer.kind == STATE_TRANSFER_HANDOVER) {
 			state_transfer_own_done(core, s);
 		}
 		copy_ahead_tell(core);
@@ -62,7 +55,7 @@ void state_transfer_go_on(struct core *core) {
 }
 
 void state_transfer_ask_own(struct core *core, struct source *s) {
-	struct state_transfer *transfer = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery->transfer;
 	const bool handover = transfer->kind == STATE_TRANSFER_HANDOVER;
 	bool voted_before = handover ? core->durable.voted_before : core->durable.voted;
 	bool remembers = handover ? core->remembers : core_votes(core);
@@ -72,8 +65,9 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 	s->asked = true;
 	s->asked_at = s->progress = s->told_at = core->now;
 	if (remembers) {
-		transfer->self_bucket = 0;
+		transfer->own_walk = (struct table_walk){ .bucket = 0 };
 		transfer->own_walking = true;
+		pending_add(core, PENDING_COPYING);
 		map_walk_begin(&table_live(core)->keys);
 		return;
 	}
@@ -88,7 +82,7 @@ void state_transfer_changed(struct core *core, const struct key *key, const stru
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done && key_is_live(core, key)) {
 		struct message m;
-		record_message(core, key, r, &m);
+		record_message(core, MESSAGE_SNAPSHOT_RECORD, key, r, &m);
 		if (!merge_record(core, table_staging(core), s->bit, &m)) {
 			state_transfer_break_off(core, s);
 		}

@@ -9,6 +9,10 @@
 /* Called four times in each request_timeout: begins an exchange, or evaluates the present one. */
 void sync_beat(struct core *core);
 
+/* Tells whether the judgement of an exchange is to go on in the next turn, and goes on with it. */
+bool sync_left(const struct core *core);
+void sync_go_on(struct core *core);
+
 /* Handles all SYNC_... messages of another master. */
 void sync_message(struct core *core, uint32_t from, const struct message *m);
 

@@ -52,6 +52,20 @@ static bool quiet(const struct core *core) {
 	return core_votes(core) && core->masters > 1 && core->snapshots == 0;
 }
 
+bool sync_left(const struct core *core) {
+	const struct sync *s = core->repair.sync;
+	return s && s->judging.active && s->epoch == core->config.epoch && quiet(core);
+}
+
+void sync_go_on(struct core *core) {
+	if (sync_left(core)) {
+		sync_evaluate_more(core);
+	} else if (core->repair.sync) {
+		core->repair.sync->judging.active = false;
+	}
+	pending_left(core, PENDING_JUDGING, sync_left(core));
+}
+
 static void forget_exchange(struct core *core, struct sync *s) {
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
 		if (sync_bit(s->compared, g)) {
@@ -64,6 +78,7 @@ static void forget_exchange(struct core *core, struct sync *s) {
 	memset(s->differs, 0, sizeof s->differs);
 	memset(s->compared, 0, sizeof s->compared);
 	memset(s->pulls, 0, sizeof s->pulls);
+	s->judging.active = false;
 	s->cursor = s->cursor_next;
 	s->cursor_next = 0;
 	s->capped = false;
@@ -118,14 +133,20 @@ static void tick(struct core *core) {
 }
 
 void sync_beat(struct core *core) {
+	struct sync *s = core->repair.sync;
 	tick(core);
 	if (!quiet(core)) {
 		/* Answers that are still to come are dropped. */
 		core->repair.sync_round++;
 		core->repair.sync_beats = BEATS_ROUND;
+		if (s) {
+			s->judging.active = false;
+		}
 		return;
 	}
-	struct sync *s = core->repair.sync;
+	if (sync_left(core)) {
+		return;
+	}
 	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_evaluated;
 	core->repair.sync_beats++;
 	if (core->repair.sync_beats >= BEATS_ROUND ||
@@ -197,7 +218,8 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 		answer.terms.binding = gone->released ? 0 : gone->binding;
 	} else if (((gone && gone->barred) || (r && r->barred)) && (m->flags & FLAG_HAD)) {
 		answer.status = STATUS_BARRED;
-	} else if (r && !(m->flags & FLAG_HAD)) {
+	} else if (r && !(m->flags & FLAG_HAD) && out_backlog(core, from) != BACKLOG_LARGE) {
+		/* No more than a link holds: the next exchange asks for what is left over. */
 		answer.status = STATUS_OK;
 		answer.name = r->rests_on;
 		record_describe(core, r, &answer);

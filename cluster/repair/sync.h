@@ -14,8 +14,6 @@
 #define SYNC_NAME_BYTES_MAX ((size_t)1 << 20)
 /* Limits the records that one master is asked for in one exchange. */
 #define SYNC_FETCHES_MAX 256
-/* Limits the records that a master lists in answer to one question. */
-#define SYNC_LISTED_MAX 2048
 #define SYNC_SCRATCH (SYNC_GROUPS_MAX * (1 + 8 * DIGEST_GROUP))
 
 /* Says in the `number` of a SYNC_KEYS message how the list goes on: it is whole, another message
@@ -24,34 +22,54 @@ enum sync_list_end { SYNC_LIST_WHOLE, SYNC_LIST_GOES_ON, SYNC_LIST_CUT };
 
 /* A record as another master listed it. */
 struct sync_seen {
+	/* The lock_id of the record. */
 	struct id128 lock_id;
+	/* Its fencing token. */
 	uint64_t token;
+	/* The ballot of its value. */
 	struct ballot wrote;
-	/* Three parts of the record's terms: `of`, the session binding, and the permit numbers. */
+	/* Of its terms: the mode; the session binding; and the permit numbers. */
 	uint16_t of;
 	uint32_t binding;
 	struct permits set;
+	/* Its key, whose bytes are in sync.names. */
 	struct slice key;
+	/* The peer index of that master. */
 	uint8_t from;
+	/* A break forbids its extension. */
 	bool barred;
 };
 
 /* What is pulled from one master in this exchange. */
 struct sync_pull {
+	/* The numbers of the leaves that are pulled. */
 	uint16_t leaves[SYNC_LEAVES_MAX];
 	/* How many leaves are to be pulled, how many of these were asked for, and how many of the
 	 * lists have arrived. */
 	uint32_t count, asked, listed;
+	/* How many records it was asked for. */
 	uint32_t fetches;
 	/* The master had more than it listed, so what is missing from its lists may still be
 	 * there. */
 	bool cut;
 };
 
+/* How far the judgement of an exchange has come. Of each master in turn (`from`) the leaves that it
+ * listed are judged, and of a leaf the own keys, from the last one to the first: of the leaf at
+ * `leaf` all but the first `keys` are done. Then the reports follow, of which the first `reports`
+ * are done. */
+struct sync_judging {
+	/* The judging is under way. */
+	bool active;
+	/* The place at which it goes on: see above. */
+	uint32_t from, leaf, keys, reports;
+};
+
 struct sync {
+	/* The epoch in which the exchange began. */
 	uint64_t epoch;
-	/* Bit sets: leaves that differed when they were last compared, leaves that differ in this
-	 * exchange, and groups that were compared in this exchange. */
+	/* Bit sets: leaves that differed when they were last compared; leaves that differ in this
+	 * exchange; and groups that were compared in this exchange. */
 	uint64_t suspects[DIGEST_LEAVES / 64];
 	uint64_t differs[DIGEST_LEAVES / 64];
 	uint64_t compared[DIGEST_GROUPS / 64];
@@ -60,10 +78,16 @@ struct sync {
 	uint32_t cursor, cursor_next;
 	/* cursor_next is where pulling had to stop in this exchange. */
 	bool capped;
+	/* What is pulled, by peer index. */
 	struct sync_pull pulls[MASTERS_MAX];
+	/* The records that others listed, by leaf and key. */
 	struct sync_seen *seen;
 	uint32_t seen_count, seen_capacity;
+	/* The bytes of their keys. */
 	struct arena names;
+	/* How far the exchange is judged. */
+	struct sync_judging judging;
+	/* Where lists and digests are put together that are sent. */
 	uint8_t scratch[SYNC_SCRATCH];
 };
 
@@ -121,7 +145,9 @@ bool sync_take_list(struct core *core, uint32_t from, struct slice list);
 /* ---- sync_evaluate.c ---- */
 
 /* Draws the conclusions from all lists of the exchange: drops what fewer than a quorum have, and
- * asks for the records and releases that this master lacks. */
+ * asks for the records and releases that this master lacks. sync_evaluate begins with it;
+ * sync_evaluate_more goes on, as far as one turn may. */
 void sync_evaluate(struct core *core);
+void sync_evaluate_more(struct core *core);
 
 #endif

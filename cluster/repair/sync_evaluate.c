@@ -54,7 +54,10 @@ static void sort(struct sync_seen *seen, uint32_t count) {
 static void fetch(struct core *core, uint32_t from, struct slice key, struct id128 lock_id,
 	bool had) {
 	struct sync_pull *p = &core->repair.sync->pulls[from];
-	if (p->fetches < SYNC_FETCHES_MAX && peer_votes(core, from)) {
+	/* A list that was cut leaves out many records that are not released at all. To ask about
+	 * them leaves room for what is to be learned. */
+	const uint32_t most = had && p->cut ? SYNC_FETCHES_MAX / 2 : SYNC_FETCHES_MAX;
+	if (p->fetches < most && peer_votes(core, from)) {
 		p->fetches++;
 		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->repair.sync_round,
 			.key = key, .lock_id = lock_id, .flags = had ? FLAG_HAD : 0 };
@@ -120,24 +123,6 @@ static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
 	return low < s->seen_count && !before(&wanted, &s->seen[low]) ? &s->seen[low] : NULL;
 }
 
-/* Asks the other master whether it remembers the release of what this master has and the other one
- * did not list. */
-static void ask_releases(struct core *core, uint32_t from) {
-	const struct sync_pull *p = &core->repair.sync->pulls[from];
-	for (uint32_t i = 0; i < p->listed; i++) {
-		const uint32_t keys = digest_keys(table_live(core), p->leaves[i]);
-		for (uint32_t k = 0; k < keys; k++) {
-			const struct key *key = digest_key(table_live(core), p->leaves[i], k);
-			for (const struct record *r = key->held; r; r = r->next) {
-				if (!listed_by(core->repair.sync, key_name(key), r->lock_id,
-					from)) {
-					fetch(core, from, key_name(key), r->lock_id, true);
-				}
-			}
-		}
-	}
-}
-
 /* ---- what fewer than q masters have (section 7) ---- */
 
 /* Tells whether the record is so old that no round which began before it was accepted can still
@@ -181,9 +166,9 @@ static bool few_have(const struct core *core, const struct key *key, const struc
 		: without > core->masters - core->quorum;
 }
 
-/* Drops the record, or permit numbers of it, if it is old enough. The key is freed with its last
- * record. */
-static void drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
+/* Drops the record, or permit numbers of it, if it is old enough. True: the record is gone, and so
+ * is the key if that was its last one. */
+static bool drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
 	const struct lapsing l = record_lapsing(r);
 	if (terms_of_numbers(r->of)) {
 		few = old(core, r->accepted) ? few
@@ -191,60 +176,92 @@ static void drop_few(struct core *core, struct key *key, struct record *r, struc
 			? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
 	}
 	if (terms_of_numbers(r->of) ? permits_none(few) : !old(core, r->accepted)) {
-		return;
+		return false;
 	}
 	COUNT(core, sync_dropped);
 	if (terms_of_numbers(r->of) && !permits_within(record_set(r), few)) {
 		record_drop_numbers(core, key, r, few);
-	} else {
-		record_drop(core, key, r, RECORD_RELEASED);
+		return false;
 	}
+	record_drop(core, key, r, RECORD_RELEASED);
+	return true;
 }
 
-static void evaluate_own(struct core *core, struct key *key, uint32_t listing) {
+/* ---- the judgement, in pieces ---- */
+
+/* Drops what fewer than q have, by the lists of these masters. Asks the master `from` whether it
+ * remembers the release of what this master still has and `from` did not list. */
+static void judge_key(struct core *core, uint32_t from, struct key *key, uint32_t listing) {
 	for (struct record *r = key->held, *next; r; r = next) {
 		struct permits few;
 		next = r->next;
-		if (r->sources == 0 && few_have(core, key, r, listing, &few)) {
-			drop_few(core, key, r, few);
+		pieces_take(&turn_pieces(core)->judged, 1);
+		const bool dropped = listing && r->sources == 0 &&
+			few_have(core, key, r, listing, &few) && drop_few(core, key, r, few);
+		if (!dropped && !listed_by(core->repair.sync, key_name(key), r->lock_id, from)) {
+			fetch(core, from, key_name(key), r->lock_id, true);
 		}
 	}
 }
 
-static void drop_what_few_have(struct core *core) {
-	for (uint32_t from = 0; from < core->masters; from++) {
-		const struct sync_pull *p = &core->repair.sync->pulls[from];
-		for (uint32_t i = 0; i < p->listed; i++) {
-			const uint32_t masters = listing(core, p->leaves[i]);
-			const bool enough = (uint32_t)__builtin_popcount(masters) >
-				core->masters - core->quorum;
-			/* The first master that listed the leaf is the one for which it is
-			 * evaluated, so that it is evaluated once. */
-			uint32_t keys = enough && masters >> from & 1 &&
-				(masters & ((1u << from) - 1)) == 0
-				? digest_keys(table_live(core), p->leaves[i]) : 0;
-			/* A key that is freed is replaced by the last one, which was evaluated
-			 * before it. */
-			while (keys-- > 0) {
-				evaluate_own(core, digest_key(table_live(core), p->leaves[i], keys),
-					masters);
+/* A key that goes is replaced by the last one of its leaf, which was judged before, is new, or is
+ * still to be judged where it is now. So no key is passed over, whatever comes and goes between two
+ * turns. */
+static void judge_leaf(struct core *core, struct sync_judging *j) {
+	const uint16_t leaf = core->repair.sync->pulls[j->from].leaves[j->leaf];
+	const uint32_t keys = digest_keys(table_live(core), leaf),
+		masters = listing(core, leaf);
+	/* What few have is dropped once: in the turn of the first master that listed the leaf. */
+	const bool first = masters >> j->from & 1 && (masters & ((1u << j->from) - 1)) == 0;
+	j->keys = j->keys < keys ? j->keys : keys;
+	while (j->keys > 0 && turn_pieces(core)->judged > 0) {
+		j->keys--;
+		judge_key(core, j->from, digest_key(table_live(core), leaf, j->keys),
+			first ? masters : 0);
+	}
+}
+
+/* Judges the own keys of all leaves that were listed. False: the turn is over before. */
+static bool judge_leaves(struct core *core, struct sync_judging *j) {
+	for (; j->from < core->masters; j->from++, j->leaf = 0) {
+		while (j->leaf < core->repair.sync->pulls[j->from].listed) {
+			if (turn_pieces(core)->judged == 0) {
+				return false;
+			}
+			judge_leaf(core, j);
+			if (j->keys == 0) {
+				pieces_take(&turn_pieces(core)->judged, 1);
+				j->leaf++;
+				j->keys = UINT32_MAX;
 			}
 		}
 	}
+	return true;
+}
+
+void sync_evaluate_more(struct core *core) {
+	struct sync *s = core->repair.sync;
+	uint32_t *first = &s->judging.reports;
+	if (!judge_leaves(core, &s->judging)) {
+		return;
+	}
+	while (*first < s->seen_count && turn_pieces(core)->judged > 0) {
+		uint32_t end = *first + 1;
+		while (end < s->seen_count &&
+			compare_lock(&s->seen[end], &s->seen[*first]) == 0) {
+			end++;
+		}
+		evaluate_lock(core, &s->seen[*first], end - *first);
+		pieces_take(&turn_pieces(core)->judged, end - *first);
+		*first = end;
+	}
+	s->judging.active = *first < s->seen_count;
 }
 
 void sync_evaluate(struct core *core) {
 	struct sync *s = core->repair.sync;
 	sort(s->seen, s->seen_count);
-	drop_what_few_have(core);
-	for (uint32_t i = 0; i < core->masters; i++) {
-		ask_releases(core, i);
-	}
-	for (uint32_t first = 0, end; first < s->seen_count; first = end) {
-		end = first + 1;
-		while (end < s->seen_count && compare_lock(&s->seen[end], &s->seen[first]) == 0) {
-			end++;
-		}
-		evaluate_lock(core, &s->seen[first], end - first);
-	}
+	s->judging = (struct sync_judging){ .active = true, .keys = UINT32_MAX };
+	pending_add(core, PENDING_JUDGING);
+	sync_evaluate_more(core);
 }

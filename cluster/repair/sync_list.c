@@ -34,37 +34,64 @@ static void send_list(struct core *core, uint32_t to, uint64_t round, size_t siz
 	out_send(core, to, &m);
 }
 
-/* Lists SYNC_LISTED_MAX records at most. If there are more, the list says so, so that nothing is
- * taken for absent. Nobody asks for more than SYNC_LEAVES_MAX leaves. */
+/* A list on its way to the master that has asked. */
+struct listing {
+	uint32_t to;
+	uint64_t round;
+	size_t size;
+	/* How many records it may still have. */
+	uint32_t left;
+	bool cut;
+};
+
+static void list_key(struct core *core, struct listing *l, const struct key *key) {
+	for (const struct record *r = key->held; r; r = r->next) {
+		if (l->left == 0) {
+			l->cut = true;
+			return;
+		}
+		if (l->size + FIXED + key->size > SYNC_SCRATCH) {
+			send_list(core, l->to, l->round, l->size, SYNC_LIST_GOES_ON);
+			l->size = 0;
+		}
+		l->size += put_record(core, core->repair.sync->scratch + l->size, key, r);
+		l->left--;
+	}
+}
+
+/* Returns with which key of a leaf a list begins that may have `most` records (section 7). Each
+ * exchange has another place, by its number. Masters whose leaf has about as many keys begin at the
+ * same one, so that a record is in the lists of q masters at the same time. */
+static uint32_t first_key(uint32_t keys, uint32_t most, uint64_t round) {
+	const uint32_t step = keys > most / 2 ? most / 2 : 1, places = (keys + step - 1) / step;
+	return (uint32_t)(hash_fold(round, UINT64_C(0x9e3779b97f4a7c15)) % places) * step;
+}
+
+static void list_leaf(struct core *core, struct listing *l, uint32_t leaf, uint32_t most) {
+	const struct table *t = table_live(core);
+	const uint32_t keys = leaf < DIGEST_LEAVES ? digest_keys(t, leaf) : 0,
+		first = keys > 0 ? first_key(keys, most, l->round) : 0;
+	for (uint32_t i = 0; i < keys && !l->cut; i++) {
+		list_key(core, l, digest_key(t, leaf, (first + i) % keys));
+	}
+}
+
+/* The lists of q masters together have no more records than are kept. If there are more to be
+ * listed, the list says so, so that nothing is taken for absent. Nobody asks for more than
+ * SYNC_LEAVES_MAX leaves. */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves) {
 	if (!sync_open(core)) {
 		return;
 	}
-	size_t size = 0;
-	uint32_t listed = 0;
-	for (size_t i = 0; i + 1 < leaves.size && i < 2 * SYNC_LEAVES_MAX &&
-		listed <= SYNC_LISTED_MAX; i += 2) {
-		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const uint32_t keys = leaf < DIGEST_LEAVES
-			? digest_keys(table_live(core), leaf) : 0;
-		for (uint32_t k = 0; k < keys && listed <= SYNC_LISTED_MAX; k++) {
-			const struct key *key = digest_key(table_live(core), leaf, k);
-			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;
-				r = r->next, listed++) {
-				if (listed == SYNC_LISTED_MAX) {
-					continue;
-				}
-				if (size + FIXED + key->size > SYNC_SCRATCH) {
-					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
-					size = 0;
-				}
-				size += put_record(core, core->repair.sync->scratch + size,
-					key, r);
-			}
-		}
+	const uint32_t most = SYNC_SEEN_MAX / (core->quorum > 2 ? core->quorum : 2),
+		count = (uint32_t)(leaves.size / 2 < SYNC_LEAVES_MAX
+			? leaves.size / 2 : SYNC_LEAVES_MAX);
+	struct listing l = { .to = to, .round = round, .left = most };
+	for (uint32_t i = 0; i < count && !l.cut; i++) {
+		const uint8_t *p = leaves.data + 2 * (size_t)((round + i) % count);
+		list_leaf(core, &l, get_u16(p), most);
 	}
-	send_list(core, to, round, size,
-		listed > SYNC_LISTED_MAX ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
+	send_list(core, to, round, l.size, l.cut ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
 }
 
 static bool room_for_seen(struct core *core, struct sync *s) {

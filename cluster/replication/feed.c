@@ -20,10 +20,8 @@ static bool linked_with_quorum(const struct core *core) {
 
 /* The follower wants watch events from now on, or no longer. */
 static void want_events(struct core *core, struct feed *f, bool wanted) {
-	if (wanted && !f->wants_events) {
-		watch_event_follower_added(core);
-	} else if (!wanted && f->wants_events) {
-		watch_event_follower_removed(core);
+	if (wanted != f->wants_events) {
+		missed_follower(core, wanted);
 	}
 	f->wants_events = wanted;
 }
@@ -99,9 +97,8 @@ static uint64_t take_echo(const struct core *core, struct feed *f) {
 static size_t send_record(struct core *core, uint32_t peer, const struct key *key,
 	const struct record *r, uint64_t number) {
 	struct message m;
-	record_message(core, key, r, &m);
+	record_message(core, MESSAGE_FEED_RECORD, key, r, &m);
 	m.flags |= (r->by_rules ? FLAG_BY_RULES : 0) | (r->by_commit ? FLAG_BY_COMMIT : 0);
-	m.kind = MESSAGE_FEED_RECORD;
 	m.round = core->peers[peer].feed.round;
 	m.number = number;
 	out_send(core, peer, &m);
@@ -168,28 +165,17 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 	return f->place.number == log_next(core);
 }
 
+static bool send_walked(struct core *core, void *ctx, const struct key *key,
+	const struct record *r) {
+	send_record(core, *(const uint32_t *)ctx, key, r, 0);
+	return true;
+}
+
 /* Returns true when the whole table has been sent. */
 static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
-	const struct map *keys = &table_live(core)->keys;
-	size_t bytes = 0;
-	uint32_t records = 0;
-	for (uint32_t buckets = 0; f->bucket < keys->bucket_count; f->bucket++, buckets++) {
-		if (records >= BATCH_ENTRIES || bytes >= BATCH_BYTES || buckets >= BATCH_BUCKETS) {
-			return false;
-		}
-		for (struct map_node *n = map_bucket(keys, f->bucket), *next; n; n = next) {
-			struct key *key = CONTAINER_OF(n, struct key, node);
-			next = map_next_in_bucket(n);
-			/* Finishing a key may drop records. Nobody has seen those, so nobody is
-			 * told of their end. */
-			for (const struct record *r =
-				finish_walked(core, key) ? key->held : NULL;
-				r; r = r->next, records++) {
-				bytes += send_record(core, peer, key, r, 0);
-			}
-		}
-	}
-	return true;
+	struct walk_piece piece = { .records_max = BATCH_ENTRIES, .bytes_max = BATCH_BYTES,
+		.buckets_max = BATCH_BUCKETS, .visit = send_walked, .ctx = &peer };
+	return table_walk(core, &f->walk, &piece);
 }
 
 static void send_batch(struct core *core, uint32_t peer) {
@@ -207,7 +193,7 @@ static void send_batch(struct core *core, uint32_t peer) {
 		COUNT(core, feed_whole);
 	}
 	if (f->walking) {
-		m.part = (uint32_t)f->bucket;
+		m.part = (uint32_t)f->walk.bucket;
 		m.parts = (uint32_t)table_live(core)->keys.bucket_count + 1;
 	} else {
 		/* A snapshot gives an echo back only at its end. */
@@ -252,9 +238,10 @@ static bool go_on(struct core *core, uint32_t peer, bool due, unsigned most) {
 
 /* Batches are to be sent. One message of a few bytes must not be enough for many of them in one
  * step, so the follower may ask again and again before they are. */
-static void send_soon(struct feed *f, bool any) {
+static void send_soon(struct core *core, struct feed *f, bool any) {
 	f->due = true;
 	f->due_any = f->due_any || any;
+	pending_add(core, PENDING_FEEDS);
 }
 
 bool feed_due(const struct core *core) {
@@ -276,11 +263,12 @@ void feed_send_due(struct core *core) {
 			f->due_any = f->due_any && f->due;
 		}
 	}
+	pending_left(core, PENDING_FEEDS, feed_due(core));
 }
 
 void feed_timer(struct core *core) {
 	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
-		send_soon(&core->peers[i].feed, true);
+		send_soon(core, &core->peers[i].feed, true);
 	}
 }
 
@@ -291,10 +279,14 @@ void feed_logged(struct core *core) {
 		timer_at(core, &core->replication.feed_timer, TIMER_FEED,
 			instant_add(core->now, core->replication.replication_interval));
 	}
+	if (feed_step_due(core)) {
+		pending_add(core, PENDING_BATCH);
+	}
 }
 
 void feed_step(struct core *core) {
-	if (!log_followed(core) || log_next(core) < core->replication.feed_full_at) {
+	pending_left(core, PENDING_BATCH, false);
+	if (!feed_step_due(core)) {
 		return;
 	}
 	core->replication.feed_full_at = log_next(core) + BATCH_ENTRIES;
@@ -330,7 +322,7 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 		return STATUS_STALE;
 	}
 	*f = (struct feed){ .active = true, .round = m->round, .walking = resume || !reaches,
-		.bucket = resume ? m->part : 0 };
+		.walk = { .bucket = resume ? m->part : 0 } };
 	log_seek(core, &f->place, reaches ? m->number : log_next(core));
 	f->acked = f->place.number;
 	core->counts[resume ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed
@@ -358,7 +350,8 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
 	core->replication.feed_full_at = log_next(core);
-	send_soon(f, true);
+	send_soon(core, f, true);
+	pending_add(core, PENDING_BATCH);
 }
 
 /* The follower's watchers began at a place in this log. If that is still the end of the log,
@@ -393,7 +386,7 @@ void feed_message(struct core *core, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_FEED_ACK && f->in_flight > 0 && m->number <= f->place.number) {
 		f->in_flight--;
 		f->acked = m->number;
-		send_soon(f, false);
+		send_soon(core, f, false);
 	}
 }
 

@@ -53,6 +53,13 @@ void follow_say(struct core *core) {
 	out_send(core, f->peer, &m);
 }
 
+void follow_step(struct core *core) {
+	pending_left(core, PENDING_WATCHED, false);
+	if (follow_step_due(core)) {
+		follow_say(core);
+	}
+}
+
 void follow_timer(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state == FOLLOW_ON) {
@@ -323,6 +330,7 @@ static void begun(struct core *core, const struct message *m) {
 	f->state = FOLLOW_ON;
 	observe_begun(core, m, (m->flags & FLAG_STAGING) != 0);
 	f->wants_events = false;
+	pending_add(core, PENDING_WATCHED);
 	/* Whoever watches began before this feed, which does not tell what came and went in the
 	 * meantime. */
 	f->watched = 0;

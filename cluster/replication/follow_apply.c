@@ -77,6 +77,9 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 
 void follow_watched(struct core *core) {
 	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
+	if (core->follow.state == FOLLOW_ON) {
+		pending_add(core, PENDING_WATCHED);
+	}
 }
 
 /* This node tells whatever the master tells those who watch there, because the replica's own table

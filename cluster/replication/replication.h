@@ -28,6 +28,11 @@ void feed_logged(struct core *core);
 /* replication_interval is over: sends what waits. */
 void feed_timer(struct core *core);
 
+/* Tells whether a batch is full. */
+static inline bool feed_step_due(const struct core *core) {
+	return log_followed(core) && log_next(core) >= core->replication.feed_full_at;
+}
+
 /* At the end of a step: sends the batches that are full. */
 void feed_step(struct core *core);
 
@@ -133,17 +138,14 @@ void follow_gone(struct core *core, struct table *t, const struct message *m);
 /* Tells those who watch at this node what the master told those who watch there. */
 void follow_watch_event(struct core *core, const struct message *m);
 
-/* Tells whether the master is still to be told that somebody watches here, or no longer does. */
+/* Tells whether the master is still to be told that somebody watches here. The next echo tells it
+ * that nobody does any more. */
 static inline bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON &&
-		core->follow.wants_events != follow_wants_events(core);
+	return core->follow.state == FOLLOW_ON && !core->follow.wants_events &&
+		follow_wants_events(core);
 }
 
 /* At the end of a step: tells the master so. */
-static inline void follow_step(struct core *core) {
-	if (follow_step_due(core)) {
-		follow_say(core);
-	}
-}
+void follow_step(struct core *core);
 
 #endif

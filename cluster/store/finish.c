@@ -5,9 +5,9 @@
  * sources until it is finished, by whoever looks its key up, or by a sweep in the background. Until
  * then nobody sees it. */
 #include "store.h"
-#include "first.h"
 
 #define SWEEP_BUCKETS_A_STEP 128
+#define SWEEP_RECORDS_A_STEP 1024
 
 /* style: record, because finish_key has said so, or nobody votes from the table yet. */
 void finish_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
@@ -81,19 +81,21 @@ bool finish_walked(struct core *core, struct key *key) {
 void finish_end(struct core *core, struct table *t) {
 	if (core->store.finish.active) {
 		core->store.finish.active = false;
+		pending_left(core, PENDING_FINISHING, false);
 		map_walk_end(&t->keys);
 	}
 }
 
 void finish_sweep(struct core *core) {
 	struct finishing *f = &core->store.finish;
-	for (int i = 0;
-		i < SWEEP_BUCKETS_A_STEP && f->bucket < core->store.live->keys.bucket_count;
-		i++, f->bucket++) {
+	uint32_t records = 0;
+	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && records < SWEEP_RECORDS_A_STEP &&
+		f->bucket < core->store.live->keys.bucket_count; i++, f->bucket++) {
 		for (struct map_node *n = map_bucket(&core->store.live->keys, f->bucket), *next; n;
 			n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
+			records += key_count(key, SWEEP_RECORDS_A_STEP);
 			finish_walked(core, key);
 		}
 	}
@@ -107,6 +109,7 @@ void finish_sweep(struct core *core) {
 struct finishing *finish_begin(struct core *core) {
 	CHECK(!core->store.finish.active);
 	core->store.finish = (struct finishing){ .active = true };
+	pending_add(core, PENDING_FINISHING);
 	map_walk_begin(&core->store.live->keys);
 	return &core->store.finish;
 }

@@ -1,8 +1,8 @@
-/* first.h: the ballots of first values (first.c). */
+/* first.h: the ballots of first values (lacked.c). Part of store.h. */
 #ifndef PAWL_CLUSTER_FIRST_H
 #define PAWL_CLUSTER_FIRST_H
 
-#include "store.h"
+#include "state.h"
 
 /* ---- of a master ---- */
 

@@ -1,5 +1,9 @@
 /* record.c: a held record in one block of memory: the fields that every lock has, and then its
- * bytes (section 1). */
+ * bytes (section 1).
+ *
+ * A record names who drew the ballot of its value: a node and its boot. Nearly all records name one
+ * of a few, so a record has a number of 16 bits for it (record.origin), and this file counts the
+ * records that have each number. */
 #include "store.h"
 
 _Static_assert(sizeof(struct terms) % 8 == 0 && sizeof(struct lapsing) % 8 == 0 &&
@@ -99,7 +103,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	if (!origin_take(core, m->ballot, &r->origin)) {
+	if (!record_origin_take(core, m->ballot, &r->origin)) {
 		alloc_free(&core->alloc, r, size);
 		return NULL;
 	}
@@ -128,7 +132,7 @@ struct record *record_with_value(struct core *core, struct slice value, struct b
 
 void record_free(struct core *core, struct record *r) {
 	if (r) {
-		origin_give(core, r->origin);
+		record_origin_give(core, r->origin);
 		alloc_free(&core->alloc, r, record_size(r));
 	}
 }
@@ -163,15 +167,15 @@ bool record_write(struct core *core, struct record **at, const struct slice *val
 		(value ? value->size - (*at)->value_size : 0));
 	const uint32_t binding = record_binding(*at);
 	uint16_t origin;
-	if (!origin_take(core, wrote, &origin)) {
+	if (!record_origin_take(core, wrote, &origin)) {
 		return false;
 	}
 	if (!resize(core, at, size)) {
-		origin_give(core, origin);
+		record_origin_give(core, origin);
 		return false;
 	}
 	struct record *r = *at;
-	origin_give(core, r->origin);
+	record_origin_give(core, r->origin);
 	r->origin = origin;
 	r->wrote_clock = wrote.clock;
 	r->ballot_room = room;
@@ -217,6 +221,89 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 	m->terms = record_terms(r);
 	m->age_us = (uint64_t)(record_age(r, core->now) / SPAN_US);
 	m->ballot = record_wrote(core, r);
-	m->prepared = record_prepared(core, r);
 	m->flags |= r->barred ? FLAG_BARRED : 0;
+}
+
+/* ---- who drew the ballots ---- */
+
+#define ORIGINS_MIN 16
+/* One more than the greatest number. */
+#define ORIGINS_MAX ((uint32_t)1 << 16)
+
+static uint32_t *chain_of(struct core *core, struct ballot b) {
+	return &core->store.origins.chains[
+		hash_fold(b.node ^ core->hash_key.k0, b.boot ^ core->hash_key.k1) % ORIGIN_CHAINS];
+}
+
+/* Makes sure that there is a free number. */
+static bool has_free(struct core *core) {
+	struct origins *o = &core->store.origins;
+	if (o->free) {
+		return true;
+	}
+	const uint32_t size = o->size ? 2 * o->size : ORIGINS_MIN;
+	struct origin *all = size <= ORIGINS_MAX ? alloc_resize(&core->alloc, o->all,
+		o->size * sizeof *all, size * sizeof *all) : NULL;
+	if (all == NULL) {
+		COUNT(core, no_memory);
+		return false;
+	}
+	/* The number 0 stands for the ballot of nobody. */
+	for (uint32_t number = size; number-- > (o->size ? o->size : 1);) {
+		all[number] = (struct origin){ .next = o->free };
+		o->free = number;
+	}
+	o->all = all;
+	o->size = size;
+	return true;
+}
+
+bool record_origin_take(struct core *core, struct ballot ballot, uint16_t *out) {
+	struct origins *o = &core->store.origins;
+	if (ballot.node == 0 && ballot.boot == 0) {
+		*out = 0;
+		return true;
+	}
+	uint32_t *chain = chain_of(core, ballot), number = *chain;
+	while (number && (o->all[number].node != ballot.node ||
+		o->all[number].boot != ballot.boot)) {
+		number = o->all[number].next;
+	}
+	if (number == 0) {
+		if (!has_free(core)) {
+			return false;
+		}
+		number = o->free;
+		o->free = o->all[number].next;
+		o->all[number] = (struct origin){ .node = ballot.node, .boot = ballot.boot,
+			.next = *chain };
+		*chain = number;
+	}
+	o->all[number].records++;
+	*out = (uint16_t)number;
+	return true;
+}
+
+void record_origin_give(struct core *core, uint16_t number) {
+	struct origins *o = &core->store.origins;
+	struct origin *origin = number ? &o->all[number] : NULL;
+	if (origin == NULL || --origin->records > 0) {
+		return;
+	}
+	uint32_t *at = chain_of(core, origin_ballot(core, 0, number));
+	while (*at != number) {
+		at = &o->all[*at].next;
+	}
+	*at = origin->next;
+	*origin = (struct origin){ .next = o->free };
+	o->free = number;
+}
+
+void record_origins_done(struct core *core) {
+	struct origins *o = &core->store.origins;
+	for (uint32_t number = 1; number < o->size; number++) {
+		CHECK(o->all[number].records == 0);
+	}
+	alloc_free(&core->alloc, o->all, o->size * sizeof *o->all);
+	*o = (struct origins){ .size = 0 };
 }

@@ -3,7 +3,11 @@
 #ifndef PAWL_CLUSTER_STORE_H
 #define PAWL_CLUSTER_STORE_H
 
+#include "first.h"
+#include "numbers.h"
 #include "peers.h"
+#include "record_index.h"
+#include "tombstones.h"
 
 /* ---- digest.c ---- */
 
@@ -115,14 +119,21 @@ void index_check(const struct key *key);
 
 /* ---- lacked.c ---- */
 
+/* Returns how many places a node has that may take so much memory. */
+uint32_t lacked_places(uint64_t memory_bytes);
+int lacked_init(struct core *core);
+void lacked_done(struct core *core);
+/* Returns what one of the tables says of the lock_id. */
+const struct lacking *lacking_find(const struct core *core, const struct lacking_place *places,
+	struct id128 lock_id);
+/* Remembers the lock_id in one of the tables, and returns where, for the caller to fill in more. */
+struct lacking *lacking_note(const struct core *core, struct lacking_place *places,
+	struct id128 lock_id);
 /* The lock_id, or a permit number of it, has not been here since `at`. */
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at);
 /* Returns a time in microseconds: if the lock_id is not here, this master has lacked it for at
  * least so long. */
 uint64_t lacked_us(const struct core *core, struct id128 lock_id);
-/* Returns the place of the lock_id in core->store.lacked and .lost. Several lock_ids share a
- * place. */
-uint32_t lacked_place(const struct core *core, struct id128 lock_id);
 /* Returns how long ago `last` was, in microseconds, rounded down. A master does not know what was
  * before it voted, so it is at most the time since then. */
 uint64_t lacked_us_since(const struct core *core, struct instant last);
@@ -137,7 +148,7 @@ static inline struct instant lacked_vote_began(const struct core *core) {
 	return core->store.vote_began;
 }
 
-/* ---- numbers.c ---- */
+/* ---- terms.c: permit numbers ---- */
 
 /* Tells whether all records of the key have permits of one semaphore of `of` permits. */
 bool key_numbered(const struct key *key, uint16_t of);
@@ -170,13 +181,13 @@ void record_lose_numbers(struct core *core, struct key *key, struct record *r,
 /* Returns the numbers that are neither in doubt nor left to run out. */
 struct permits record_lasting(const struct key *key, const struct record *r);
 
-/* ---- origins.c ---- */
+/* ---- record.c: who drew the ballots ---- */
 
 /* Counts one more record whose ballot this node and boot have drawn, and writes their number.
  * False: there is no memory, or all numbers are used, and nothing has changed. */
-bool origin_take(struct core *core, struct ballot ballot, uint16_t *out);
+bool record_origin_take(struct core *core, struct ballot ballot, uint16_t *out);
 /* A record has this number no longer. */
-void origin_give(struct core *core, uint16_t number);
+void record_origin_give(struct core *core, uint16_t number);
 /* Returns the ballot with this clock that the node with this number drew. */
 static inline struct ballot origin_ballot(const struct core *core, uint64_t clock,
 	uint16_t number) {
@@ -184,7 +195,7 @@ static inline struct ballot origin_ballot(const struct core *core, uint64_t cloc
 	return (struct ballot){ clock, o ? o->node : 0, o ? o->boot : 0 };
 }
 /* Frees the table, which no record needs any more. */
-void origins_done(struct core *core);
+void record_origins_done(struct core *core);
 
 /* ---- preparing.c ---- */
 
@@ -235,71 +246,6 @@ bool record_write(struct core *core, struct record **at, const struct slice *val
 /* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
  * ballots. */
 void record_describe(const struct core *core, const struct record *r, struct message *m);
-
-/* ---- tombstones.c ---- */
-
-/* Returns 0 or PAWL_ENOMEM. */
-int tombstone_init(struct core *core);
-void tombstone_done(struct core *core);
-/* Remembers that the lock_id was released, or (barred_only) barred. */
-void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only);
-/* Tells whether the lock_id was released (R3). */
-bool tombstone_released(const struct core *core, struct id128 lock_id);
-/* This connection of the holder was closed. What is bound to it, or to an earlier one, does not
- * come back. */
-void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t binding);
-/* Tells whether what is bound to this connection has ended with a connection. */
-bool tombstone_connection_ended(const struct core *core, struct id128 lock_id, uint32_t binding);
-/* Draws a random name for what a request has accepted (section 11). */
-uint64_t name_draw(struct core *core);
-/* Returns the name for a try that follows one under `name`, of which nothing is believed. When
- * what rests on this name is rolled back, so is what rests on `name`. */
-uint64_t name_next(struct core *core, uint64_t name);
-/* Draws a name for an extension. No request has such a name. */
-uint64_t name_draw_extension(struct core *core);
-bool name_of_extension(uint64_t name);
-/* Returns what a record rests on that rested on `name` alone and is lengthened under the name `by`;
- * 0: on several. */
-uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);
-/* A record was made under the name `by`. If an extension has that name, there was nothing before
- * it. */
-void name_made(struct core *core, uint64_t by);
-/* Returns what the record rested on before that extension: `by` itself, if the extension has made
- * the record; 0: it is not known. */
-uint64_t name_before(const struct core *core, uint64_t by);
-/* A request that failed has rolled back the lock_id: a record up to this token, and what rests on
- * this name. */
-void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-/* Tells whether a copy of the record with this token was rolled back, or one that rests on this
- * name alone; 0 stands for no name. */
-bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-/* Tells whether what rests on this name alone was rolled back. */
-bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name);
-/* Returns the tombstone of the lock_id, whose hash_lock_id is given; NULL: nothing is remembered of
- * it. */
-struct tombstone *tombstone_find_hashed(const struct core *core, struct id128 lock_id,
-	uint64_t hash);
-/* Does the same. Most lock_ids have no tombstone, and at least half of the slots are empty. */
-static inline struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
-	const uint64_t hash = hash_lock_id(core, lock_id);
-	return core->store.tombstones_index[hash & (core->store.tombstones_slots - 1)] == 0 ? NULL
-		: tombstone_find_hashed(core, lock_id, hash);
-}
-/* Describes the tombstone as a SNAPSHOT_RELEASED. */
-void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m);
-/* Returns the tombstone i places after the oldest one, as it was when the ring's next place was
- * `next`. Those who tell all of them begin with the oldest. */
-const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uint32_t i);
-/* Remembers what a SNAPSHOT_RELEASED says. */
-void tombstone_take(struct core *core, const struct message *m);
-
-/* Returns how many places the ring of tombstones has, and the place that is filled next. */
-static inline uint32_t tombstone_places(const struct core *core) {
-	return core->store.tombstones_size;
-}
-static inline uint32_t tombstone_next(const struct core *core) {
-	return core->store.tombstones_next;
-}
 
 /* ---- table.c ---- */
 
@@ -481,5 +427,11 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 	const struct terms *terms);
 /* Adds the lowest of these numbers to the set, as many as are wanted. Returns how many. */
 uint32_t permits_lowest(struct permits from, uint32_t wanted, struct permits *set);
+
+/* ---- walk.c ---- */
+
+/* Visits the next records of the live table, finished ones. True: all have been visited. The walk
+ * begins with map_walk_begin and ends with map_walk_end. */
+bool table_walk(struct core *core, struct table_walk *w, struct walk_piece *piece);
 
 #endif

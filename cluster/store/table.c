@@ -1,7 +1,6 @@
 /* table.c: the keys that a node knows, and what stands on them (section 1). A record past its end
  * does not exist: whoever looks a key up sees only what is alive at the time of this step. */
 #include "store.h"
-#include "first.h"
 
 struct slice key_name(const struct key *key) {
 	return slice_of(key->name, key->size);
@@ -305,6 +304,7 @@ bool table_staging_take(struct core *core) {
 void table_staging_drop(struct core *core) {
 	CHECK(core->store.staging_use == STAGING_BUILDING);
 	core->store.staging_use = STAGING_EMPTYING;
+	pending_add(core, PENDING_EMPTYING);
 	core->store.empty_bucket = core->store.staging->keys.bucket_count;
 }
 
@@ -329,6 +329,7 @@ void table_empty_go_on(struct core *core) {
 		t->tries = 0;
 		t->latest = (struct instant){ 0, 0 };
 		core->store.staging_use = STAGING_FREE;
+		pending_left(core, PENDING_EMPTYING, false);
 		core->observers->table_emptied(core);
 	}
 }

@@ -1,16 +1,5 @@
-/* message.c: the names and fields of the kinds in MESSAGE_TABLE. */
+/* message.c: what is known of the kinds in MESSAGE_TABLE, and of the statuses, by their names. */
 #include "message.h"
-
-uint32_t message_fields(enum message_kind kind) {
-	switch (kind) {
-#define MESSAGE_CASE(name, number, room, handler, epochs, fields) \
-	case MESSAGE_##name: \
-		return fields;
-		MESSAGE_TABLE(MESSAGE_CASE)
-#undef MESSAGE_CASE
-	}
-	return 0;
-}
 
 bool message_of_any_epoch(enum message_kind kind) {
 	enum { THIS_EPOCH, ANY_EPOCH };

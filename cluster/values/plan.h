@@ -9,6 +9,7 @@
 struct plan_node {
 	/* There is a link, and `id` is the identity at its other end. */
 	bool known;
+	/* That identity. */
 	struct id128 id;
 	/* The address at which it was dialled. It may be empty. */
 	char address[ADDRESS_MAX + 1];
@@ -16,6 +17,7 @@ struct plan_node {
 
 /* What a plan is made from. */
 struct plan_view {
+	/* The configuration that is changed. */
 	const struct config *present;
 	/* Says what the links tell about the name; *out is unknown before the call. */
 	void (*look)(void *ctx, const char *name, struct plan_node *out);
@@ -33,6 +35,7 @@ struct plan {
 	int error;
 	/* With an error: static text about `who`. */
 	const char *why;
+	/* The name of the node that `why` is about. */
 	struct slice who;
 	/* PAWL_ENOTFOUND: a link to `who` would tell what is not known. */
 	bool ask;

@@ -43,6 +43,7 @@ enum pawl_change_kind {
 
 /* One of the nodes that PAWL_SET_NODES lists. */
 struct pawl_change_node {
+	/* The name of the node. */
 	const char *name;
 	/* host:port for other nodes; NULL means the address that the cluster already knows. */
 	const char *address;
@@ -56,6 +57,7 @@ struct pawl_change_node {
 /* One change. A zero field is not given. A kind ignores the fields that it does not read.
  * Everything is borrowed for the call only. */
 struct pawl_change {
+	/* What is to be changed. */
 	enum pawl_change_kind kind;
 	/* The nodes in question, and the address of a replica to add; see enum pawl_change_kind. */
 	const char *name, *other, *address;

@@ -37,6 +37,7 @@ struct pawl_leader {
 	struct pawl_bytes owner;
 	/* What the leader proclaims. */
 	struct pawl_bytes value;
+	/* The fencing token of the leader's lock. */
 	uint64_t token;
 	/* The leader is this election handle. */
 	bool self;
@@ -127,9 +128,13 @@ struct pawl_election_options {
 	/* Called while this leads, when the deadline has moved to a later time. The lock is the one
 	 * that pawl_election_lock returns. */
 	pawl_renewed_fn *on_renewed;
+	/* Called when this leads no longer. */
 	pawl_stepped_down_fn *on_stepped_down;
+	/* Called when another leader is known, or none. */
 	pawl_leader_fn *on_leader;
+	/* Called when somebody asks this leader to yield. */
 	pawl_election_asked_fn *on_asked;
+	/* Called when the election cannot go on. */
 	pawl_election_failed_fn *on_failed;
 	/* Passed to all callbacks. */
 	void *arg;
@@ -180,13 +185,16 @@ void pawl_election_set_priority(struct pawl_election *election, int32_t priority
 bool pawl_election_leads(const struct pawl_election *election);
 /* Returns whether this waits to be elected. */
 bool pawl_election_campaigns(const struct pawl_election *election);
-/* Returns how long this may still act as the leader, in ms, as pawl_lock_valid_ms does. It returns
- * 0 if this does not lead, and once the deadline has passed. */
+/* Returns how long this may still act as the leader at least, in ms, as pawl_lock_valid_ms does. It
+ * returns 0 if this does not lead, and once the deadline has passed. */
 int64_t pawl_election_valid_ms(const struct pawl_election *election);
-/* Returns the token of this leadership; 0 if this does not lead. It may grow while this leads. */
+/* Returns the token of this leadership; 0 if this does not lead. It may grow while this leads.
+ * After on_stepped_down it is still that of the leadership that has ended, until
+ * pawl_election_valid_ms is 0. */
 uint64_t pawl_election_token(const struct pawl_election *election);
-/* Returns the lock by which this leads, or NULL if it does not lead. It is for pawl_lock_deadline
- * and other functions that only read. Do not release it. */
+/* Returns the lock by which this leads, or NULL if it does not lead; after on_stepped_down as
+ * pawl_election_token. It is for pawl_lock_deadline and other functions that only read. Do not
+ * release it. */
 const struct pawl_lock *pawl_election_lock(const struct pawl_election *election);
 /* Gives the leader that was observed last, without asking any node. Returns true and *out_leader,
  * or false if no leader is known. */

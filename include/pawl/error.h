@@ -38,7 +38,8 @@ extern "C" {
 	X(PAWL_EINVAL, 36, "invalid", "an argument is invalid") \
 	X(PAWL_EIO, 37, "io", "reading or writing a file failed") \
 	X(PAWL_ETLS, 38, "tls", "TLS failed") \
-	X(PAWL_ECANCELED, 39, "canceled", "the operation was canceled")
+	X(PAWL_ECANCELED, 39, "canceled", "the operation was canceled") \
+	X(PAWL_EINTERRUPTED, 40, "interrupted", "pawl_wake has interrupted the call")
 
 enum pawl_error {
 	PAWL_OK = 0,

@@ -13,12 +13,14 @@ extern "C" {
 /* The lock cannot be kept, or is gone. The library calls this once and has then stopped renewing
  * the lock: stop what the lock protects. pawl_lock_valid_ms tells how much time is left for that.
  * The causes are:
- *   - PAWL_ELOST: a node said that the lock is no longer yours. It was released through another
- *     handle, broken by an administrator, or, with release_on_disconnect, bound to a connection
- *     that is gone. 0 ms are left.
+ *   - PAWL_ELOST: the lock is no longer yours. A node said so, or this client has released or
+ *     transferred it by its lock_id, through another handle or by a request of its own. Or it
+ *     was broken by an administrator, or, with release_on_disconnect, bound to a connection that
+ *     is gone. Or its deadline had passed when the library was called again, because the process
+ *     stood still. 0 ms are left.
  *   - PAWL_EDENIED: this identity may not extend the lock any more.
  *   - PAWL_EUNREACHABLE, PAWL_ENOQUORUM, PAWL_ETIMEOUT, ...: the last failure to extend the lock.
- *     This comes warn_ms before the deadline, or at the deadline if the loop was late.
+ *     This comes warn_ms before the deadline, or later if the loop was late.
  * The handle stays until you release or free it. */
 typedef void pawl_lost_fn(struct pawl_lock *lock, int cause, void *arg);
 /* An extension succeeded, so the deadline is later now. */
@@ -38,6 +40,7 @@ typedef void pawl_asked_fn(struct pawl_lock *lock, const struct pawl_asked *aske
 
 /* The options of a lock. A zero field means the default. Everything is copied. */
 struct pawl_lock_options {
+	/* The key: 1 to 512 bytes. */
 	struct pawl_bytes key;
 	/* The lease in ms; the default is 30000, or the cluster's max_lease if that is less. The
 	 * library renews it whenever a third of it has passed. */
@@ -50,6 +53,7 @@ struct pawl_lock_options {
 	uint32_t timeout_ms;
 	/* The default is the owner in the client's options. */
 	struct pawl_bytes owner;
+	/* A value that is stored with the lock. */
 	struct pawl_bytes value;
 	/* The default is a new lock_id. */
 	struct pawl_id lock_id;
@@ -73,7 +77,8 @@ struct pawl_lock_options {
 	/* Others are shown that the key is an election, and that this is its leader or a candidate.
 	 * election.h sets this. */
 	bool election;
-	/* This may be NULL. Otherwise the library watches the key while the lock is held. */
+	/* This may be NULL. Otherwise the library watches the key while the lock is held. A node
+	 * has room for a limited number of watches (pawl_lock_asked_error). */
 	pawl_asked_fn *on_asked;
 	/* As in struct pawl_request: for whom the lock is, when nodes look for deadlocks. */
 	struct pawl_id party;
@@ -90,7 +95,8 @@ typedef void pawl_connected_fn(int fd, void *arg);
 void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *arg);
 
 /* Blocking: acquires a lock. Returns 0 and the lock, or the error of PAWL_ACQUIRE. out_result may
- * be NULL; otherwise free the result in any case. */
+ * be NULL; otherwise free the result in any case. pawl_wake interrupts this, as it does every
+ * blocking call. */
 int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options,
 	struct pawl_lock **out_lock, struct pawl_result **out_result);
 
@@ -101,12 +107,12 @@ typedef void pawl_locked_fn(struct pawl_lock *take_lock, struct pawl_result *tak
 int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options,
 	pawl_locked_fn *done, void *arg, struct pawl_call **out_call);
 
-/* Returns how long the lock may still be trusted, in ms rounded down. Once the deadline has passed,
- * or a node has said that the lock is lost, it returns 0 for ever. The time counts from the moment
- * at which the last granted request was sent, by CLOCK_BOOTTIME and by CLOCK_MONOTONIC_RAW; the
- * clock that says less counts. This is cheap, because it only reads these clocks. A write that must
- * not happen without the lock must either end before this time is over, or carry the token to a
- * resource that checks it. */
+/* Returns how long the lock may still be trusted at least, in ms rounded down. Once the deadline
+ * has passed, or a node has said that the lock is lost, it returns 0 for ever. The time counts from
+ * the moment at which the last granted request was sent, by CLOCK_BOOTTIME and by
+ * CLOCK_MONOTONIC_RAW; the clock that says less counts. This is cheap, because it only reads these
+ * clocks. A write that must not happen without the lock must either end before this time is over,
+ * or carry the token to a resource that checks it. */
 int64_t pawl_lock_valid_ms(const struct pawl_lock *lock);
 /* Gives the deadline as readings of the two clocks, in ns. The deadline has passed as soon as
  * either clock reaches its reading. This is for a process that guards another one. */
@@ -131,6 +137,11 @@ struct pawl_bytes pawl_lock_key(const struct pawl_lock *lock);
 /* Returns 0 while the library keeps the lock; otherwise the cause that on_lost was called with, or
  * is about to be called with. */
 int pawl_lock_error(const struct pawl_lock *lock);
+/* Returns 0, or why on_asked is not called although others may ask: PAWL_EFULL, because the node
+ * has no room for more watches of this client (`watches_per_client` in its configuration, 1,000
+ * unless it says otherwise); the library asks again while the lock is held, so this may pass. Or an
+ * error that is final, such as PAWL_EDENIED. The lock itself is held all the same. */
+int pawl_lock_asked_error(const struct pawl_lock *lock);
 
 /* Blocking: sets the value of the key (PAWL_UPDATE). expect may be NULL, which allows any present
  * value. out_result is as in pawl_call. */

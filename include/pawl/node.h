@@ -43,6 +43,7 @@ struct pawl_node_call;
 
 /* One of the masters with which the cluster was born. */
 struct pawl_node_master {
+	/* The name of the master. */
 	const char *name;
 	/* host:port for other nodes. */
 	const char *address;
@@ -203,6 +204,7 @@ const char *pawl_node_client_address(const struct pawl_node *node, size_t n);
 /* ---- status ---- */
 
 struct pawl_node_status {
+	/* What the node is at the moment. */
 	enum pawl_node_state state;
 	/* The node is a master in the present configuration. */
 	bool master;
@@ -277,13 +279,14 @@ int pawl_node_each(struct pawl_node *node, struct pawl_bytes prefix, pawl_node_v
 struct pawl_node_deadline {
 	int64_t boottime_ns, monotonic_raw_ns;
 };
-/* Returns how much time is left until the deadline, in ms; 0 once it has passed. It only reads
- * clocks. */
+/* Returns how much time is left until the deadline at least, in ms; 0 once it has passed. It only
+ * reads clocks. */
 int64_t pawl_node_left_ms(struct pawl_node_deadline deadline);
 
 /* The outcome of a request. It is borrowed within the callback. Fields that a method does not set
  * are zero; strings are never NULL. */
 struct pawl_node_result {
+	/* What was asked for. */
 	enum pawl_method method;
 	/* 0 or a PAWL_E... value. */
 	int error;
@@ -292,7 +295,9 @@ struct pawl_node_result {
 	/* PAWL_EBADREQUEST, PAWL_ETOOLARGE, PAWL_EFULL: the name of the parameter or limit;
 	 * otherwise "". */
 	const char *field;
+	/* The lock_id that the request had, or that was drawn for it. */
 	struct pawl_id lock_id;
+	/* The fencing token of the lock. */
 	uint64_t token;
 	/* PAWL_ACQUIRE, PAWL_EXTEND: how long the lock may be trusted, counted from
 	 * pawl_node_ask. */
@@ -396,8 +401,8 @@ int pawl_node_client(struct pawl_node *node, const struct pawl_options *options,
 int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key,
 	const struct pawl_id *lock_id, uint32_t grace_ms, pawl_node_done_fn *ended, void *arg,
 	struct pawl_node_call **out_call);
-/* Returns how long the lock still lasts if none of the links that are closed now comes back, in ms.
- * INT64_MAX means that it lasts as long as its lease. */
+/* Returns how long the lock still lasts at least, if none of the links that are closed now comes
+ * back, in ms. INT64_MAX means that it lasts as long as its lease. */
 int64_t pawl_node_bond_left_ms(const struct pawl_node_call *bond);
 
 #ifdef __cplusplus

@@ -18,14 +18,15 @@
  *     calls (pawl_call, pawl_poll, pawl_lock_acquire, pawl_lock_update, pawl_lock_release, ...).
  *     The library has no threads, so LOCKS ARE RENEWED ONLY WHILE ONE OF THESE CALLS RUNS. A
  *     program that works for longer than a third of its lease must call pawl_poll(client, 0) now
- *     and then, at least four times in each lease.
+ *     and then, at least four times in each lease. pawl_wake ends such a call from a signal handler
+ *     or from another thread. With pawl_fd a program may wait in a loop of any kind instead.
  *   - Event-driven: options.base is the program's own loop. Everything happens in that loop, and
  *     blocking calls are refused with PAWL_EINVAL. pawl_start and the other functions whose names
  *     end in _start work in both styles.
  *
- * Threads: a client and its locks, calls and results belong to one thread at a time. Clients of
- * different threads are independent of each other. After fork() only the parent may use a client;
- * the child may only exec or exit.
+ * Threads: a client and its locks, calls and results belong to one thread at a time, except that
+ * any thread may call pawl_wake. Clients of different threads are independent of each other. After
+ * fork() only the parent may use a client; the child may only exec or exit.
  *
  * Callbacks run inside the loop, never inside the function that started the call. A callback may
  * call every function of this header except the blocking ones (PAWL_EINVAL); it may call pawl_free.
@@ -69,25 +70,34 @@ const char *pawl_version(void);
 /* The options of a client. A zero field means the default. pawl_new copies everything except
  * base. */
 struct pawl_options {
-	/* At most 32 endpoints, separated by commas: "host:port", "tls://host:port" or
-	 * "unix:/path", with "[::1]:7000" for IPv6. The client begins with one of them by chance,
-	 * so that clients spread over the nodes, and goes to the next when one fails; see
-	 * prefer_first. It looks up names when it first uses an endpoint, and again when none of
-	 * its addresses answers. getaddrinfo does that in a thread of its own, so that the loop
-	 * goes on. */
+	/* At most 64 endpoints, separated by commas: "host:port", "tls://host:port" or
+	 * "unix:/path", with "[::1]:7000" for IPv6; "srv:name" or "tls://srv:name" for the SRV
+	 * records of the name; "file:path" for a file of endpoints, one a line or separated by
+	 * commas, with comments after #. Each address of a name is an endpoint of its own, which
+	 * can be written as "name:port@address". At most 32 addresses of one name are used, and 64
+	 * endpoints in all. The client begins with one endpoint by chance, so that clients spread
+	 * over the nodes, and goes to the next when one fails; see prefer_first.
+	 *
+	 * A name is looked up when it is first used, and again, in the background, at each new
+	 * connection (but not twice within a second); addresses that are known stay in use if that
+	 * fails. The system's functions do that in a thread of its own for each name, so that the
+	 * loop goes on. The client waits for them for connect_timeout_ms at most. A file is read by
+	 * pawl_new, and again at each new connection if it has changed; one that cannot be used
+	 * then changes nothing, and errors say why. */
 	const char *endpoints;
 	/* The program's loop. It must outlive the client, and the client keeps it running. NULL
 	 * means the blocking style. */
 	struct event_base *base;
 
 	/* The tls:// endpoints use TLS 1.3 with the files below, which are in PEM. pawl_new reads
-	 * them. ca_file has the authorities that may vouch for nodes; tls:// endpoints need it. */
+	 * them, and each new connection reads them again if they have changed. ca_file has the
+	 * authorities that may vouch for nodes; tls:// endpoints need it. */
 	const char *ca_file;
 	/* The client's certificate with its chain. Give both cert_file and key_file, or neither. */
 	const char *cert_file;
 	const char *key_file;
 	/* The host name or address that a node's certificate must carry; the default is the
-	 * endpoint's host. */
+	 * endpoint's host. For SRV records this is their target. */
 	const char *server_name;
 
 	/* The owner for acquisitions that give none. Others see it. The default is "host:pid". */
@@ -113,7 +123,10 @@ struct pawl_options {
 
 	/* The client begins with the first endpoint, and returns to it 10 s after it had to leave
 	 * it; if it then has to leave it again soon, it waits twice as long before it returns, and
-	 * so on. Without this option the client stays at the endpoint that it has come to. */
+	 * so on. Without this option the client stays at the endpoint that it has come to. The
+	 * addresses of a name are taken in the order of the system's resolver, and SRV records by
+	 * their priorities; without this option chance decides within a family of addresses, and,
+	 * by the weights, within a priority. */
 	bool prefer_first;
 
 	/* The traceparent (W3C Trace Context) of the client's requests, such as
@@ -130,11 +143,11 @@ struct pawl_options {
  * from the environment: make the client before it changes. */
 void pawl_options_from_env(struct pawl_options *options);
 
-/* Makes a client. It does not connect; the first request does. Returns 0, PAWL_EINVAL (an endpoint
- * or option is not valid), PAWL_ETLS (a certificate or key cannot be used), PAWL_EIO (there is no
- * loop or timer) or PAWL_ENOMEM. If out_message is not NULL, it is set to a sentence that says what
- * is wrong; the sentence is valid until the next pawl_new of this thread. Free the client with
- * pawl_free. */
+/* Makes a client. It does not connect; the first request does. Returns 0, PAWL_EINVAL (an endpoint,
+ * a file of endpoints or an option is not valid), PAWL_ETLS (a certificate or key cannot be used),
+ * PAWL_EIO (there is no loop or timer) or PAWL_ENOMEM. If out_message is not NULL, it is set to a
+ * sentence that says what is wrong; the sentence is valid until the next pawl_new of this thread.
+ * Free the client with pawl_free. */
 int pawl_new(const struct pawl_options *options, struct pawl **out_client,
 	const char **out_message);
 
@@ -146,13 +159,57 @@ void pawl_free(struct pawl *client);
 
 /* Blocking style only. Runs the loop for at most timeout_ms, so that locks are renewed, answers
  * arrive and callbacks run. It returns earlier once a callback has run. With 0 it does only what is
- * due now. Returns 0, or PAWL_EINVAL if the loop is the program's, or if this is called in a
- * callback. */
+ * due now. Returns 0, PAWL_EINTERRUPTED (pawl_wake), or PAWL_EINVAL if the loop is the program's,
+ * or if this is called in a callback. */
 int pawl_poll(struct pawl *client, uint32_t timeout_ms);
 
-/* Returns the endpoint that the client is connected to, as the options have it, or "" if there is
- * none. The text is valid until the next call of a function with this client. */
+/* Blocking style only. Interrupts the blocking call of this client that runs, or else the next one:
+ * it returns PAWL_EINTERRUPTED, also if a callback of the program has called this. Several wakes
+ * before that count as one. A call that already has its outcome returns that, as pawl_poll has once
+ * a callback has run, and the wake is for the next call. So a handler that sets a flag and then
+ * wakes is never too early: the program looks at the flag after each call that was interrupted, and
+ * misses no signal. (pawl_poll(client, 0) takes up a wake that nobody needs any more.)
+ *
+ * This may be called from any thread and in a signal handler, because it only writes to a
+ * descriptor (it is async-signal-safe and keeps errno). The client must exist: let no handler and
+ * no thread call this any more before pawl_free.
+ *
+ * An interrupted call leaves nothing behind that is held and renewed:
+ *   - An acquire that was sent is released in the background, as after PAWL_ETIMEOUT.
+ *   - A release goes on in the background, and pawl_free sends it as far as it can do so without
+ *     waiting. A transfer that was sent becomes a release without a successor.
+ *   - Whether an update, or another request that changes something, takes effect is not known.
+ *   - pawl_poll has done all that was due. Locks that are held stay held.
+ * The background means the next blocking calls, and pawl_poll. */
+void pawl_wake(struct pawl *client);
+
+/* Blocking style only, for a program that waits in a loop of another kind (poll, epoll, GLib, ...).
+ * Returns a descriptor that is readable when the client has something to do; or PAWL_EINVAL (the
+ * loop is the program's) or PAWL_EIO. It is the same one each time, and pawl_free closes it. In
+ * each round of its loop the program
+ *   1. asks pawl_timeout_ms, right before it waits;
+ *   2. waits until the descriptor is readable (POLLIN), for at most that time;
+ *   3. calls pawl_poll(client, 0), in which callbacks run and locks are renewed.
+ * The functions whose names end in _start do not block. */
+int pawl_fd(struct pawl *client);
+/* Returns how long the program may wait for the descriptor of pawl_fd, in ms: 0 if there is
+ * something to do now, and -1 if the descriptor will tell. It also makes the descriptor ready to
+ * tell, so call it after everything else that the program does with the client. */
+int pawl_timeout_ms(struct pawl *client);
+
+/* Returns the endpoint that the client is connected to, in a form that options take, or "" if there
+ * is none. It is the text of the options, or the endpoint that a name or a file stands for: one of
+ * several addresses of the same family is "name:port@address". The text is valid until the next
+ * call of a function with this client. */
 const char *pawl_endpoint(const struct pawl *client);
+
+/* Blocking: looks up the names among the endpoints, for connect_timeout_ms at most, and sets
+ * *out_endpoints to all endpoints, separated by commas. Each of them leads to one address (a name
+ * with one address of each family stays as it is), but for names that could not be looked up in
+ * time. The text is valid until the next call of this function with this client. Returns 0,
+ * PAWL_EINVAL (a blocking call is not allowed here), PAWL_ENOMEM, PAWL_EIO, PAWL_EINTERRUPTED or
+ * PAWL_ECANCELED (a callback has freed the client). */
+int pawl_look_up(struct pawl *client, const char **out_endpoints);
 
 /* ---- requests ---- */
 

@@ -120,6 +120,7 @@ enum pawl_method {
 
 /* One of the keys that are acquired together. */
 struct pawl_key_item {
+	/* The key: 1 to 512 bytes. */
 	struct pawl_bytes key;
 	/* Give a lock_id for each of the keys, or for none of them: then the library draws them. */
 	struct pawl_id lock_id;
@@ -134,7 +135,9 @@ struct pawl_key_item {
 
 /* One of the locks that are extended together. */
 struct pawl_extend_item {
+	/* The key of the lock. */
 	struct pawl_bytes key;
+	/* The lock_id with which it was acquired. */
 	struct pawl_id lock_id;
 	/* The new lease in ms; 0 means 30000, or the cluster's max_lease if that is less. */
 	uint32_t lease_ms;
@@ -152,6 +155,7 @@ struct pawl_extend_item {
  * the lease is not given, and the cluster's max_lease is below 30000 ms, the lease is max_lease,
  * less the lock delay, if there is one. */
 struct pawl_request {
+	/* What is asked for. */
 	enum pawl_method method;
 	/* The key; a prefix for PAWL_LIST, and where `prefix` is set. 1 to 512 bytes. */
 	struct pawl_bytes key;

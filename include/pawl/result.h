@@ -26,6 +26,7 @@ enum pawl_kind {
 };
 
 struct pawl_value {
+	/* What the value is; it says which of the fields below count. */
 	enum pawl_kind kind;
 	/* PAWL_BOOL. */
 	bool boolean;
@@ -61,19 +62,21 @@ struct pawl_entry {
 	/* Names the write of the value. It is opaque; pass it as expect_seq. */
 	struct pawl_bytes value_seq;
 	uint64_t token;
-	/* How long the lease still runs as the node sees it, in ms. Its holder stops earlier. */
+	/* How long the lease still runs at most as the node sees it, in ms, rounded up: until the
+	 * latest end that it knows of. So it is no time that a holder may count on. */
 	int64_t remaining_ms;
 	/* All zeroes unless this client may see the lock_id. */
 	struct pawl_id lock_id;
+	/* The mode of the lock. */
 	enum pawl_mode mode;
 	/* PAWL_PERMITS: how many permits the holder has, and how many the semaphore has in all. */
 	uint32_t permits, of;
 	/* PAWL_PERMITS: the permit numbers, from 0; `permits` of them. NULL means that the node did
 	 * not say. */
 	const uint32_t *slots;
-	/* How long ago the key was acquired, in ms; -1 means that the node did not say. */
+	/* How long ago the key was acquired at least, in ms; -1 means that the node did not say. */
 	int64_t held_ms;
-	/* The lock delay that the holder asked for, in ms. */
+	/* The lock delay that the holder asked for, in ms: at most so long the key stays closed. */
 	int64_t lock_delay_ms;
 	/* The process id of the holder; 0 means that it did not say. */
 	int64_t pid;
@@ -84,7 +87,7 @@ struct pawl_entry {
 	/* The lease is over and its lock delay still runs: nobody holds the key (held is false),
 	 * and nobody gets it yet. */
 	bool closing;
-	/* How long the key stays closed, in ms. */
+	/* How long the key stays closed at most, in ms. */
 	int64_t closing_ms;
 	/* How many hold the key; at least 1 if it is held. */
 	uint32_t holders;
@@ -99,14 +102,15 @@ struct pawl_extended {
 	/* The token, and the permit numbers that were extended (bit n % 64 of slots[n / 64]): from
 	 * now on the holder has these permits and no others. */
 	uint64_t token, slots[2];
-	/* How long the lock may be trusted, in ms from the moment of sending. */
+	/* How long the lock may be trusted at least, in ms from the moment of sending. */
 	int64_t valid_ms;
 };
 
 /* A waiter in the queue of a key. */
 struct pawl_waiter {
+	/* Who waits. */
 	struct pawl_bytes owner;
-	/* How long it has waited, in ms. */
+	/* How long it has waited at least, in ms. */
 	int64_t since_ms;
 	/* The name of the node that serves the waiter. */
 	const char *node;
@@ -114,9 +118,11 @@ struct pawl_waiter {
 	struct pawl_id lock_id;
 	/* Only a request with `prefix` sets this. */
 	struct pawl_bytes key;
+	/* The mode that it wants. */
 	enum pawl_mode mode;
 	/* PAWL_PERMITS: how many permits it wants, and how many the semaphore has in all. */
 	uint32_t permits, of;
+	/* Its priority: greater ones are served first. */
 	int32_t priority;
 	/* The process id; 0 means that the waiter did not say. */
 	int64_t pid;
@@ -126,9 +132,13 @@ struct pawl_waiter {
 
 /* One of several keys that were acquired together. */
 struct pawl_got {
+	/* The key. */
 	struct pawl_bytes key;
+	/* The lock_id of its lock. */
 	struct pawl_id lock_id;
+	/* The fencing token of its lock. */
 	uint64_t token;
+	/* The mode of its lock. */
 	enum pawl_mode mode;
 	/* The permit numbers of a semaphore. */
 	const uint32_t *slots;
@@ -141,6 +151,7 @@ struct pawl_got {
  * on the client. All that it points to lives as long as the result. Fields that a method does not
  * set are zero; strings are never NULL. */
 struct pawl_result {
+	/* What was asked for. */
 	enum pawl_method method;
 	/* 0 or a PAWL_E... value. */
 	int error;
@@ -152,14 +163,16 @@ struct pawl_result {
 	 * limit; otherwise "". */
 	const char *field;
 
+	/* The lock_id that the request had, or that was drawn for it. */
 	struct pawl_id lock_id;
+	/* The fencing token of the lock. */
 	uint64_t token;
-	/* How long the lock may be trusted, in ms from the moment of sending. pawl_result_valid_ms
-	 * tells how much of it is left. */
+	/* How long the lock may be trusted at least, in ms from the moment of sending.
+	 * pawl_result_valid_ms tells how much of it is left. */
 	int64_t valid_ms;
 	/* How many masters are needed, how many gave a promise, and how many stored the lease. */
 	uint32_t quorum, votes, acks;
-	/* How long the request waited for others, in ms. */
+	/* How long the request waited for others at least, in ms. */
 	int64_t waited_ms;
 	/* PAWL_EXTEND with `locks`: the outcomes in the order of request.locks. */
 	const struct pawl_extended *extended;
@@ -192,8 +205,8 @@ struct pawl_result {
 	const char *node, *role, *version;
 	/* The node is recovering, so it may not know every holder. */
 	bool recovering;
-	/* How old a replica's view may be, in ms; -1 means that the node did not say, as on a
-	 * master. */
+	/* How old a replica's view may be at most, in ms; -1 means that the node did not say, as on
+	 * a master. */
 	int64_t age_ms;
 	/* PAWL_LIST: the held keys. */
 	const struct pawl_entry *entries;
@@ -218,10 +231,19 @@ struct pawl_result {
 
 	/* The whole result map or error map as the node sent it. NULL if no node answered. */
 	const struct pawl_value *tree;
+	/* A PAWL_GET with quorum, about `entry`: for at least so long, in ms from the moment at
+	 * which the request was sent, nobody else is granted the key, unless the lock is released
+	 * or broken; and at most so long, in ms from the answer, the lease runs, unless it is
+	 * extended. Both hold by any clock that keeps the bound on drift. -1 means that the node
+	 * did not say. */
+	int64_t valid_at_least_ms, held_at_most_ms;
+	/* The request was sent more than once, so this may be the answer to a repetition: if it
+	 * says that nothing was `released`, an earlier one may have released the lock. */
+	bool repeated;
 };
 
-/* Returns how much of valid_ms is left now, in ms. Of two clocks the one that says less counts.
- * Once the time is over this returns 0 for ever. It only reads clocks. */
+/* Returns how much of valid_ms is left now at least, in ms. Of two clocks the one that says less
+ * counts. Once the time is over this returns 0 for ever. It only reads clocks. */
 int64_t pawl_result_valid_ms(const struct pawl_result *result);
 /* Frees the result and everything that it points to. NULL is allowed. */
 void pawl_result_free(struct pawl_result *take_result);

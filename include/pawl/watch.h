@@ -60,6 +60,7 @@ enum pawl_event_type {
 
 /* An event. It is borrowed within the callback. */
 struct pawl_event {
+	/* What has happened. */
 	enum pawl_event_type type;
 	/* The key and its holder. These fields are set: key, token, owner, value, value_seq, mode,
 	 * permits, slots, label, host, pid, identity, and lock_id if this client may see it; `held`

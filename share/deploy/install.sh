@@ -32,16 +32,14 @@ fi
 
 # The new files are checked where nothing uses them. Those in use are replaced only if pawld finds
 # nothing wrong with the new ones.
-new=@config_dir@/new
-rm -rf "$new"
-install -d -m 750 -g pawl @config_dir@ "$new"
+install -d -m 750 -g pawl @config_dir@
+new=$(mktemp -d @config_dir@/check.XXXXXX)
+trap 'rm -rf "$new"' EXIT
+chgrp pawl "$new" && chmod 750 "$new"
 install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf rights.conf "$new/"
 sed -E "s%^(ca|cert|key|file) = @config_dir@/%\\1 = $new/%" pawld.conf >"$new/pawld.conf"
-checked=0
 setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config "$new/pawld.conf" ||
-	checked=$?
-rm -rf "$new"
-[ $checked = 0 ] || die "pawld refuses this configuration: the one that is in use stays"
+	die "pawld refuses this configuration: the one that is in use stays"
 install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf rights.conf @config_dir@/
 install -D -m 644 unit.conf /etc/systemd/system/pawld.service.d/cluster.conf
 

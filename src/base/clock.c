@@ -17,6 +17,13 @@ span_ns span_shrink(span_ns d, uint32_t ppm) {
 	return d - clock_share(d, ppm, true);
 }
 
+span_ns span_cover(span_ns d, uint32_t ppm) {
+	const int64_t kept = PPM - ppm;
+	const int64_t whole = d / kept, rest = d % kept * PPM;
+	return whole > (SPAN_MAX - PPM) / PPM ? SPAN_MAX
+		: whole * PPM + rest / kept + (rest % kept != 0);
+}
+
 span_ns span_grow(span_ns d, uint32_t ppm) {
 	return clock_saturating_add(d, clock_share(d, ppm, true));
 }

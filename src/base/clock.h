@@ -101,5 +101,7 @@ static inline span_ns span_longer(span_ns a, span_ns b) {
  * 10^6. */
 span_ns span_shrink(span_ns d, uint32_t ppm);
 span_ns span_grow(span_ns d, uint32_t ppm);
+/* Returns the least span of which at least d is left by span_shrink; d >= 0, ppm below 10^6. */
+span_ns span_cover(span_ns d, uint32_t ppm);
 
 #endif

@@ -43,9 +43,21 @@ static const struct cli_topic topics[] = {
 	{ .command = &cli_redis_script, .unlisted = true },
 };
 
-static const struct cli_command *command_find(const char *name) {
+/* pawl lock KEY is pawl acquire; with a command behind "--" it is pawl run. */
+static const struct cli_command *command_lock(char **words) {
+	for (char **word = words; *word; word++) {
+		if (strcmp(*word, "--") == 0) {
+			return &cli_run;
+		}
+	}
+	return &cli_acquire;
+}
+
+/* Returns the command that the first of the words names. */
+static const struct cli_command *command_find(char **words) {
+	const char *name = words[0];
 	if (strcmp(name, "lock") == 0) {
-		return &cli_acquire;
+		return command_lock(words);
 	}
 	for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
 		if (strcmp(topics[i].command->name, name) == 0) {
@@ -95,7 +107,7 @@ int main(int argc, char **argv) {
 		/* This does not return. */
 		cli_options_global(&line, 2, words);
 	}
-	line.command = command_find(argv[at + help]);
+	line.command = command_find(argv + at + help);
 	if (!line.command) {
 		unknown_command(&line, argv[at + help]);
 	}

@@ -1,13 +1,10 @@
 /* dial.c: a client that gets its only connection from a function of the program. */
 #include "pawl/dial.h"
 
-#include <string.h>
-
 #include "top.h"
 
 int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, void *arg,
 	struct pawl **out_client, const char **out_message) {
-	static const char text[] = "inside";
 	struct pawl_options o = *options;
 	const char *problem = "a client with its own dial function takes no endpoints";
 	/* The function takes the place of this endpoint. */
@@ -19,9 +16,8 @@ int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, voi
 		*out_message = problem;
 	}
 	if (!error) {
-		struct endpoint *e = &(*out_client)->endpoints.items[0];
-		e->by = (struct endpoint_dial){ dial, arg };
-		memcpy(e->text, text, sizeof(text));
+		endpoint_list_dial_by(&(*out_client)->endpoints,
+			(struct endpoint_dial){ dial, arg });
 	}
 	return error;
 }

@@ -78,5 +78,6 @@ const struct client_core_handlers client_handlers = {
 	.lease_shortest = locks_shortest,
 	.call_asked = entering_asked,
 	.call_updated = reclaim_note_update,
+	.call_interrupted = call_interrupt,
 	.lock_trusted = lock_trusted,
 };

@@ -26,22 +26,26 @@ void client_core_destroy(struct pawl *client) {
 		(void)connection_flush(&client->session->connection);
 	}
 	calls_fail_all(client, PAWL_ECANCELED);
+	/* From the top down: an election owns a lock and a watch, and a lock may own a watch. */
 	elections_free_all(client);
-	watches_free_all(client);
 	locks_free_all(client);
+	watches_free_all(client);
 	session_binding_done(client);
 	if (client->kicked) {
 		event_del(&client->kick);
 	}
 	failover_done(client);
+	wake_done(client);
+	polled_done(client);
 	map_done(&client->by_msgid);
 	map_done(&client->by_watch);
 	agenda_done(&client->agenda);
 	endpoint_list_done(&client->endpoints);
-	tls_filter_context_free(client->tls);
+	tls_files_done(&client->tls, alloc);
 	if (client->own_base && client->base) {
 		event_base_free(client->base);
 	}
+	kept_bytes_free(alloc, client->located_text);
 	kept_bytes_free(alloc, client->self.owner);
 	kept_bytes_free(alloc, client->self.label);
 	alloc_free(alloc, client, sizeof(*client));
@@ -58,7 +62,11 @@ void pawl_free(struct pawl *client) {
 }
 
 /* Sets what acquires say about this process. */
-static int set_self(struct pawl *client, const struct pawl_options *o) {
+static int set_self(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
+	if (!kept_bytes_valid(o->owner) || !kept_bytes_valid(o->label)) {
+		*out_problem = "owner or label has a size, and no bytes";
+		return PAWL_EINVAL;
+	}
 	char text[HOST_NAME_MAX + 32], host[HOST_NAME_MAX + 1] = "";
 	if (gethostname(host, sizeof(host) - 1) != 0) {
 		host[0] = '\0';
@@ -90,8 +98,8 @@ static int set_trace(struct pawl *client, const struct pawl_options *o, const ch
 
 static int set_tls(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
 	bool wanted = o->ca_file || o->cert_file || o->key_file;
-	for (size_t i = 0; i < client->endpoints.count; i++) {
-		wanted = wanted || client->endpoints.items[i].tls;
+	for (size_t i = 0; i < client->endpoints.source_count; i++) {
+		wanted = wanted || client->endpoints.sources[i].given.tls;
 	}
 	if (o->server_name) {
 		size_t size = strlen(o->server_name) + 1;
@@ -101,10 +109,8 @@ static int set_tls(struct pawl *client, const struct pawl_options *o, const char
 		}
 		memcpy(client->server_name, o->server_name, size);
 	}
-	return wanted
-		? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &client->tls,
-			out_problem)
-		: 0;
+	const char *const paths[TLS_FILES] = { o->ca_file, o->cert_file, o->key_file };
+	return wanted ? tls_files_init(&client->tls, client->env.alloc, paths, out_problem) : 0;
 }
 
 static span_ns span_of(uint32_t ms, uint32_t otherwise) {
@@ -116,6 +122,7 @@ static int set_up_loop(struct pawl *client, const struct pawl_options *o,
 	client->own_base = o->base == NULL;
 	client->base = o->base ? o->base : event_base_new();
 	int error = client->base ? client_core_start_timers(client) : PAWL_EIO;
+	error = error || !client->own_base ? error : wake_init(client);
 	if (error) {
 		*out_problem = "cannot create an event loop or a timer";
 		return error;
@@ -137,13 +144,13 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 	client->lease_most = SPAN_MAX;
 	client->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
 	client->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
-	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints,
-		out_problem);
+	int error = endpoint_list_parse(&client->endpoints, client->env.alloc,
+		o->prefer_first ? NULL : &client->prng, o->endpoints, out_problem);
 	client->prefer_first = o->prefer_first;
 	client->endpoint_at = error || o->prefer_first ? 0
 		: (size_t)prng_below(&client->prng, client->endpoints.count);
 	error = error ? error : set_tls(client, o, out_problem);
-	error = error ? error : set_self(client, o);
+	error = error ? error : set_self(client, o, out_problem);
 	error = error ? error : set_trace(client, o, out_problem);
 	return error ? error : set_up_loop(client, o, out_problem);
 }
@@ -157,6 +164,7 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	}
 	client->env = *env;
 	client->handlers = &client_handlers;
+	client->wake_fd = client->polled_fd = client->polled_inner = -1;
 	for (size_t i = 0; i < SESSIONS; i++) {
 		client->sessions[i].connection.fd = -1;
 	}

@@ -1,27 +1,23 @@
 /* task.c: what a command of a dialect does, as one request of the client protocol after the
  * other. */
-#include "task.h"
+#include "task_impl.h"
 
 #include <stddef.h>
 
 #include "check.h"
 #include "pawl/error.h"
 
-/* A value that was set later than with the lock was written by a node that knew of the lock, and so
- * was ahead of its token; and whoever takes the key next hears of the write from a quorum
- * (protocol, Update). */
-static uint64_t unique_of(uint64_t token, struct ballot value) {
-	return value.boot & BALLOT_FIRST ? token : value.clock;
-}
-
-uint64_t task_unique(const struct client_entry *entry) {
-	return unique_of(entry->token, entry->value_seq);
-}
-
 /* ---- making a task ---- */
 
 span_ns task_longest(const struct dialect_node *node, span_ns slack) {
-	return node->max_lease(node->ctx) - slack;
+	return span_shrink(node->max_lease(node->ctx), node->drift_ppm(node->ctx)) - slack;
+}
+
+/* Returns the lease behind a length: the slack, and the length, are over by every clock when it
+ * ends. */
+static span_ns task_covers(const struct task_runner *runner, span_ns length) {
+	return span_cover(length + runner->task->slack,
+		runner->node->drift_ppm(runner->node->ctx));
 }
 
 bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t count) {
@@ -137,7 +133,7 @@ static void task_begins(struct task_runner *runner) {
 static span_ns task_lease(const struct task_runner *runner) {
 	const struct task *task = runner->task;
 	return task->without_end ? runner->node->max_lease(runner->node->ctx)
-		: task->length + task->slack;
+		: task_covers(runner, task->length);
 }
 
 static enum task_step task_take(struct task_runner *runner, bool all) {
@@ -189,9 +185,31 @@ static enum task_step task_set_value(struct task_runner *runner) {
 	struct core_request *core = task_request(runner, CLIENT_UPDATE, CORE_UPDATE);
 	core->lock_id = task->lock_ids[task->at];
 	core->value = task->fresh;
-	core->expect_seq = task->plan.compares == TASK_UNIQUE;
-	core->expected_seq = task->read_value;
+	core->expect_seq = true;
+	core->expected_seq = task->writes[task->at];
 	task->wait = TASK_SETS_VALUE;
+	return TASK_ASKS;
+}
+
+/* Asks for the release of what was read. Where its value was compared, it is released only if it
+ * still has that value (protocol, section 2, Compare and release). */
+static enum task_step task_release(struct task_runner *runner) {
+	const struct task *task = runner->task;
+	struct core_request *core = task_request(runner, CLIENT_RELEASE, CORE_RELEASE);
+	core->lock_id = task->lock_ids[task->at];
+	core->expect_seq = task->plan.compares != TASK_ANY;
+	core->expected_seq = task->writes[task->at];
+	return TASK_ASKS;
+}
+
+static enum task_step task_lengthen(struct task_runner *runner) {
+	struct task *task = runner->task;
+	struct core_request *core = task_request(runner, CLIENT_EXTEND, CORE_EXTEND);
+	task->wait = TASK_ACTS;
+	core->lock_id = task->lock_ids[task->at];
+	task_begins(runner);
+	core->lease = task_covers(runner,
+		task->length + (task->act == TASK_ADD ? task->left : 0));
 	return TASK_ASKS;
 }
 
@@ -205,18 +223,10 @@ static enum task_step task_do(struct task_runner *runner, enum task_act act) {
 	if (act == TASK_DELETE || act == TASK_OVERWRITE) {
 		return task_delete(runner, act);
 	}
-	if (act == TASK_REPLACE && task->without_end) {
-		return task_set_value(runner);
-	}
-	struct core_request *core = act == TASK_RELEASE
-		? task_request(runner, CLIENT_RELEASE, CORE_RELEASE)
-		: task_request(runner, CLIENT_EXTEND, CORE_EXTEND);
-	core->lock_id = task->lock_ids[task->at];
-	if (act != TASK_RELEASE) {
-		task_begins(runner);
-		core->lease = task->length + task->slack + (act == TASK_ADD ? task->left : 0);
-	}
-	return TASK_ASKS;
+	/* The value comes first: a command that is refused for the value lengthens nothing. */
+	return act == TASK_REPLACE ? task_set_value(runner)
+		: act == TASK_RELEASE ? task_release(runner)
+		: task_lengthen(runner);
 }
 
 void task_begin(struct task_runner *runner, struct task *take_task) {
@@ -265,9 +275,7 @@ static enum task_step task_give_back(struct task_runner *runner, enum task_refus
  * sending on. */
 static span_ns task_queued(const struct task_runner *runner, span_ns valid) {
 	const span_ns lease = task_lease(runner);
-	const int64_t million = 1000000;
-	const int64_t drift = runner->node->drift_ppm(runner->node->ctx);
-	const span_ns whole = drift < million ? valid + valid / (million - drift) * drift : valid;
+	const span_ns whole = span_cover(valid, runner->node->drift_ppm(runner->node->ctx));
 	return whole > lease ? whole - lease : 0;
 }
 
@@ -282,24 +290,27 @@ static enum task_step task_finish(struct task_runner *runner) {
 	return TASK_DONE;
 }
 
-/* Hands what was taken without an end over to the node. Returns whether it keeps all of it. */
-static bool task_keeps(const struct task_runner *runner) {
+/* Hands what was taken without an end over to the node. `valid` is for how long the lease is valid
+ * from its sending on, which was at `since` or later. Returns whether it keeps all of it. */
+static bool task_keeps(const struct task_runner *runner, span_ns valid) {
 	const struct task *task = runner->task;
+	const struct instant until = instant_add(task->since, valid);
 	const uint32_t from = task->plan.takes ? 0 : task->at;
 	const uint32_t to = task->plan.takes ? task->count : task->at + 1;
 	bool kept = true;
 	for (uint32_t i = from; kept && task->without_end && i < to; i++) {
 		kept = runner->node->keep(runner->node->ctx, runner->number, task->keys[i],
-			task->lock_ids[i]) == 0;
+			task->lock_ids[i], until) == 0;
 	}
 	return kept;
 }
 
-/* Begins to read all keys, because not all of them could be taken. */
+/* Begins to read all keys, because not all of them could be taken, or a value has changed. */
 static enum task_step task_reads_again(struct task_runner *runner) {
 	struct task *task = runner->task;
 	task->mine = task->others = task->gone = task->at = 0;
 	task->all_read = false;
+	buffer_clear(&task->shown);
 	task->since = (struct instant){ 0, 0 };
 	return task_read(runner);
 }
@@ -319,42 +330,6 @@ static enum task_step task_next(struct task_runner *runner) {
 	task->all_read = true;
 	task->at = 0;
 	return task_do(runner, task->plan.mine);
-}
-
-/* Returns who holds the key, or NULL. In the last moment of its lease, which its client does not
- * know of, it counts as free. */
-static const struct client_entry *task_holder(const struct task *task,
-	const struct client_response *response) {
-	const struct client_entry *entry = &response->entry;
-	bool held = response->held && (response->present & CLIENT_RESULT_ENTRY)
-		&& !entry->closing && entry->remaining > task->slack;
-	return held ? entry : NULL;
-}
-
-static bool task_is_same(const struct task *task, const struct client_entry *entry) {
-	switch (task->plan.compares) {
-	case TASK_ANY:
-		return true;
-	case TASK_VALUE:
-		return slice_equal(entry->value, task->value);
-	case TASK_UNIQUE:
-		return task_unique(entry) == task->unique;
-	}
-	CHECK(false);
-}
-
-/* Notes what a read has said of a key. */
-static void task_note(const struct task_runner *runner, const struct client_entry *entry) {
-	const struct dialect_node *node = runner->node;
-	struct task *task = runner->task;
-	task->left = entry ? entry->remaining - task->slack : 0;
-	/* Its node extends it long before half of its lease is over. */
-	task->endless = entry && entry->label.without_end
-		&& entry->remaining > node->max_lease(node->ctx) / 2;
-	task->own = entry
-		&& slice_equal(entry->identity, node->identity(node->ctx, runner->number));
-	task->read_token = entry ? entry->token : 0;
-	task->read_value = entry ? entry->value_seq : (struct ballot){ 0 };
 }
 
 /* Returns whether the act needs to know the lock_id. */
@@ -414,8 +389,11 @@ static enum task_step task_has_acted(struct task_runner *runner,
 			|| error == PAWL_ENOTFOUND)) {
 		return task_take(runner, false);
 	}
+	if (error == PAWL_EMISMATCH && task->count == 1) {
+		/* The value was set, or written back, after it was read. */
+		return task->tries++ < TASK_TRIES_MAX ? task_reads_again(runner) : TASK_FAILED;
+	}
 	if (error == PAWL_EMISMATCH) {
-		/* The holder has set another value after it was read. */
 		task->mine -= task->mine > 0;
 		task->others++;
 		return task_next(runner);
@@ -429,14 +407,16 @@ static enum task_step task_has_acted(struct task_runner *runner,
 	if (error) {
 		return TASK_FAILED;
 	}
-	if (task->act == TASK_REPLACE && task->wait == TASK_ACTS) {
-		return task_set_value(runner);
+	if (task->act == TASK_REPLACE && task->wait == TASK_SETS_VALUE) {
+		task->writes[task->at] = response->value_seq;
+		if (!task->without_end) {
+			return task_lengthen(runner);
+		}
 	}
 	task->queued = task->act == TASK_TAKE ? task_queued(runner, response->valid) : 0;
 	task->got = task->act == TASK_TAKE ? response->token
-		: task->wait == TASK_SETS_VALUE ? response->value_seq.clock
-		: unique_of(task->read_token, task->read_value);
-	if (task->act == TASK_TAKE && !task_keeps(runner)) {
+		: task_unique_of(task->read_token, task->writes[task->at]);
+	if (task->act == TASK_TAKE && !task_keeps(runner, response->valid)) {
 		task->at = task->plan.takes ? 0 : task->at;
 		return task_give_back(runner, TASK_IS_UNKEPT);
 	}

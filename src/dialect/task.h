@@ -1,14 +1,17 @@
 /* task.h: what a command of a dialect does with its keys, as one request of the client protocol
  * after the other. A task reads a key from a quorum, compares what it has read, and then acts on
  * the lock_id that it has read. If the holder has changed meanwhile, there is another lock_id, and
- * nothing happens. The dialect says by a plan what is to be done, and writes the replies. */
+ * nothing happens. What sets the value, and what releases because of the value, names the write
+ * that was read, too; if the value has changed meanwhile, the key is read again. The dialect says
+ * by a plan what is to be done, and writes the replies. */
 #ifndef PAWL_DIALECT_TASK_H
 #define PAWL_DIALECT_TASK_H
 
 #include "client.h"
 #include "dialect.h"
 
-/* How often a task with `retakes` tries to take its keys. */
+/* How often a task with `retakes` tries to take its keys, and how often a task reads a key whose
+ * value others set meanwhile. */
 #define TASK_TRIES_MAX 8
 /* How many keys one task may have. */
 #define TASK_KEYS_MAX CORE_LOCKS_MAX
@@ -29,7 +32,7 @@ enum task_act {
 	/* As TASK_DELETE, and then the key is taken. */
 	TASK_OVERWRITE,
 	TASK_TAKE,
-	/* The lease is set as for TASK_EXTEND, and then the value. With task.without_end, only the
+	/* The value is set, and then the lease as for TASK_EXTEND. With task.without_end, only the
 	 * value is set: the dialect has seen that the lock has no end. */
 	TASK_REPLACE,
 	/* The command is refused, because the key is held. */
@@ -40,7 +43,8 @@ enum task_act {
 enum task_compare {
 	/* The key is held. */
 	TASK_ANY,
-	/* It has the value of the task. */
+	/* It has the value of the task. An empty value is the same as no other: it is the value
+	 * of all native locks whose holders have set none. */
 	TASK_VALUE,
 	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has
 	 * set it meanwhile. */
@@ -130,11 +134,12 @@ struct task {
 	bool without_end;
 	/* The key that was read last has no end, and its node lives. */
 	bool endless;
-	/* The fencing token of the key that was read last, the write that its value comes from, and
-	 * whether the connection's identity holds it. */
+	/* The fencing token of the key that was read last, and whether the connection's identity
+	 * holds it. */
 	uint64_t read_token;
-	struct ballot read_value;
 	bool own;
+	/* The writes that the values of the keys come from. */
+	struct ballot writes[TASK_KEYS_MAX];
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
 	/* The unique that is compared. */
@@ -144,7 +149,8 @@ struct task {
 	struct client_label label;
 	/* The length that the command names, and how long a take may wait, in nanoseconds. */
 	span_ns length, patience;
-	/* How much longer a lease is than `length`, and than it is shown, in nanoseconds. */
+	/* How much longer than `length` a lease lasts for certain, and than it is shown, in
+	 * nanoseconds. The drift comes on top of both. */
 	span_ns slack;
 	/* When a lease was first asked for; zero if none was. How much of the time since then the
 	 * request waited for its turn, before the lease began, in nanoseconds. */
@@ -155,8 +161,9 @@ struct task {
 	uint32_t mine, others, gone, done;
 	/* How often it has tried to take its keys. */
 	uint32_t tries;
-	/* What a quorum has said of the key that was read last, in nanoseconds: what is left of its
-	 * lease as it is shown. */
+	/* What a quorum has said of the key that was read last, in nanoseconds: for how much longer
+	 * its holder may count on it at least, as it is shown. It is rounded down where it is
+	 * shown. */
 	span_ns left;
 	/* What is shown so far. */
 	struct buffer shown;
@@ -186,7 +193,8 @@ struct task_runner {
 /* Returns a number that changes with every change of a key. It is the fencing token until the
  * holder sets another value; then it is greater, but less than the token of any later holder. */
 uint64_t task_unique(const struct client_entry *entry);
-/* Returns the longest length that a command may name, in nanoseconds. */
+/* Returns the longest length that a command may name, in nanoseconds: the longest lease, less the
+ * drift and the slack. It may be negative. */
 span_ns task_longest(const struct dialect_node *node, span_ns slack);
 /* Returns whether a task may have these keys, in front of each of which comes `prefix`. */
 bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t count);

@@ -15,7 +15,8 @@ struct memcached_settings {
 	span_ns patience;
 	/* Locks without an end are kept by the node, instead of refused. */
 	bool keeps;
-	/* A set of a key that is held breaks the lock, instead of being refused. */
+	/* A set of a key that is held breaks the lock, and a replace gives it another value,
+	 * instead of being refused. */
 	bool overwrites;
 	/* flush_all is served (pawld --dev). */
 	bool dev;

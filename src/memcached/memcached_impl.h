@@ -151,8 +151,10 @@ void memcached_reply(struct memcached *m, struct mctext_writer *w);
 
 extern const struct memcached_plan memcached_add_plan, memcached_set_plan, memcached_replace_plan,
 	memcached_cas_plan;
-/* Returns what set does, by the settings of the node. */
-struct memcached_plan memcached_set_plan_of(const struct memcached *m);
+/* Returns what the plan is by the settings of the node, which say whether set and replace overwrite
+ * a lock. */
+struct memcached_plan memcached_plan_of(const struct memcached *m,
+	const struct memcached_plan *plan);
 memcached_run memcached_get, memcached_gets, memcached_gat, memcached_gats, memcached_add,
 	memcached_set, memcached_replace, memcached_cas, memcached_touch, memcached_delete,
 	memcached_no_number, memcached_no_piece, memcached_flush_all, memcached_stats,

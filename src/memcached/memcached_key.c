@@ -61,7 +61,7 @@ const struct memcached_plan memcached_set_plan = {
 };
 
 const struct memcached_plan memcached_replace_plan = {
-	.act.mine = TASK_REPLACE,
+	.act.mine = TASK_EXTEND, .act.other = TASK_REFUSE, .act.compares = TASK_VALUE,
 	.show = MEMCACHED_SHOW_FLAGS,
 	.words = { "STORED", "NOT_STORED", "NOT_STORED", "NOT_STORED" }
 };
@@ -72,12 +72,22 @@ const struct memcached_plan memcached_cas_plan = {
 	.words = { "STORED", "NOT_FOUND", "EXISTS", "NOT_FOUND" }
 };
 
-struct memcached_plan memcached_set_plan_of(const struct memcached *m) {
-	struct memcached_plan plan = memcached_set_plan;
-	if (m->server->settings.overwrites) {
-		plan.act.other = TASK_OVERWRITE;
+/* Where locks are overwritten, set takes one from its holder, and replace gives it another value.
+ * Elsewhere both only renew the lock with this value: the client may be late, and another holder of
+ * its identity have the key. */
+struct memcached_plan memcached_plan_of(const struct memcached *m,
+	const struct memcached_plan *plan) {
+	struct memcached_plan own = *plan;
+	if (!m->server->settings.overwrites) {
+		return own;
 	}
-	return plan;
+	if (plan == &memcached_set_plan) {
+		own.act.other = TASK_OVERWRITE;
+	} else if (plan == &memcached_replace_plan) {
+		own.act.compares = TASK_ANY;
+		own.act.mine = TASK_REPLACE;
+	}
+	return own;
 }
 
 /* NAME key flags exptime bytes */
@@ -99,12 +109,15 @@ enum dialect_step memcached_add(const struct memcached_call *call) {
 }
 
 enum dialect_step memcached_set(const struct memcached_call *call) {
-	const struct memcached_plan plan = memcached_set_plan_of(call->memcached);
+	const struct memcached_plan plan = memcached_plan_of(call->memcached,
+		&memcached_set_plan);
 	return key_store(call, &plan, 0);
 }
 
 enum dialect_step memcached_replace(const struct memcached_call *call) {
-	return key_store(call, &memcached_replace_plan, 0);
+	const struct memcached_plan plan = memcached_plan_of(call->memcached,
+		&memcached_replace_plan);
+	return key_store(call, &plan, 0);
 }
 
 enum dialect_step memcached_cas(const struct memcached_call *call) {

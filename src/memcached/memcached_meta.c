@@ -152,8 +152,7 @@ enum dialect_step memcached_ms(const struct memcached_call *call) {
 	if (!memcached_time(call, read.time.data ? read.time : slice_str("0"), &work)) {
 		return DIALECT_DONE;
 	}
-	struct memcached_plan plan = mode == &memcached_set_plan
-		? memcached_set_plan_of(call->memcached) : *mode;
+	struct memcached_plan plan = memcached_plan_of(call->memcached, mode);
 	plan.words = (struct memcached_words){ meta_word(mode->words.done),
 		meta_word(mode->words.mine), meta_word(mode->words.other),
 		meta_word(mode->words.gone) };

@@ -34,14 +34,14 @@ static uint32_t entry_flags(const struct client_entry *entry) {
 
 /* ---- showing ---- */
 
-/* Writes the rest of a lease in seconds. */
+/* Writes the rest of a lease in seconds, rounded down, because holders act on it. */
 static void show_left(const struct task *task, span_ns left, const char *before,
 	struct mctext_writer *w) {
 	mctext_put(w, slice_str(before));
 	if (task->endless) {
 		mctext_put(w, slice_str("-1"));
 	} else {
-		mctext_put_number(w, "", (uint64_t)((left + SPAN_S / 2) / SPAN_S));
+		mctext_put_number(w, "", (uint64_t)(left / SPAN_S));
 	}
 }
 
@@ -182,7 +182,7 @@ static void reply_words(const struct memcached *m, struct mctext_writer *w) {
 		: task->mine ? words->mine : words->gone;
 	if (!word) {
 		mctext_error(w, "SERVER_ERROR",
-			slice_str("the key changed hands meanwhile: try again"));
+			slice_str("the key is not free yet, or another client has just taken it"));
 	} else if (!m->meta.on) {
 		mctext_line(w, word);
 	} else if (!m->meta.quiet || word != words->done) {

@@ -22,7 +22,7 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 	const struct memcached *m = call->memcached;
 	const int64_t most = task_longest(m->node, m->server->settings.slack) / SPAN_MS;
 	int64_t number;
-	char why[160];
+	char why[192];
 	if (!mctext_number(word, &number) || number > INT64_MAX / 2000) {
 		memcached_wrong(call, "invalid exptime argument");
 		return false;
@@ -53,7 +53,8 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 	}
 	if (ms > most) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
-			"which is %lld ms: take it for less, and renew it, or raise max_lease",
+			"which is %lld ms (max_lease, less the drift and the slack): take it for "
+			"less, and renew it, or raise max_lease",
 			(long long)ms, (long long)most);
 		memcached_refused(call, why);
 		return false;
@@ -155,8 +156,9 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 	const char *why = NULL;
 	switch (m->tasks.task->refusal) {
 	case TASK_IS_HELD:
-		why = "the key is held: Pawl does not overwrite a lock. Use add, or delete it "
-			"first";
+		why = "the key is held: Pawl does not overwrite a lock ([memcached] overwrite of "
+			"this node). Take it with add; renew it with the value that it has, or "
+			"change that by cas";
 		break;
 	case TASK_IS_ANOTHERS:
 		why = "this lock belongs to another identity";

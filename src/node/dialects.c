@@ -55,8 +55,9 @@ static struct slice dialects_identity(void *ctx, uint64_t number) {
 	return service_client_identity(ctx, number);
 }
 
-static int dialects_keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
-	return service_keep(ctx, number, key, lock_id);
+static int dialects_keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id,
+	struct instant until) {
+	return service_keep(ctx, number, key, lock_id, until);
 }
 
 static void dialects_reached_at(void *ctx, uint64_t number, char out[ADDRESS_MAX + 1]) {

@@ -1,10 +1,12 @@
 /* node.c: puts the parts of a node together, starts them in the right order, and frees them. */
 #include "node.h"
 
+#include <errno.h>
 #include <openssl/rand.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "audit.h"
 #include "blocks.h"
@@ -67,12 +69,14 @@ static int node_no_memory(char why[NODE_WHY_BYTES]) {
 
 /* ---- events ---- */
 
-static void node_on_persisted(void *ctx, uint64_t seq, bool ok) {
+static void node_on_persisted(void *ctx, uint64_t seq, int problem) {
 	struct node *node = ctx;
 	const struct core_event event = { .kind = CORE_PERSISTED, .persist_seq = seq,
-		.persist_ok = ok };
-	if (!ok) {
-		log_plain_to(node->driver.log, LEVEL_ERROR, "state_file_failed");
+		.persist_ok = problem == 0 };
+	if (problem) {
+		log_to(node->driver.log, LEVEL_ERROR, "state_file_failed",
+			LOG_TEXT("state_dir", node->config->state_dir),
+			LOG_TEXT("why", strerror(problem)));
 	}
 	driver_step_now(&node->driver, &event);
 }
@@ -282,11 +286,11 @@ static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 			"directory writable?", dir);
 	}
 	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
-		int error = state_file_write(node->state_file, &state);
+		int error = state_file_write(node->state_file, &state), problem = errno;
 		if (error) {
 			side_file_put_back(node->side);
-			return node_fail(error, why,
-				"cannot write the state file in %s: is the disk full?", dir);
+			return node_fail(error, why, "cannot write the state file in %s: %s", dir,
+				strerror(problem));
 		}
 		driver_step_now(&node->driver, &persisted);
 	}

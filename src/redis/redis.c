@@ -6,38 +6,6 @@
 #include "check.h"
 #include "pawl/error.h"
 
-/* ---- words ---- */
-
-bool redis_is(struct slice word, const char *text) {
-	if (word.size != strlen(text)) {
-		return false;
-	}
-	for (size_t i = 0; i < word.size; i++) {
-		const uint8_t byte = word.data[i];
-		if ((byte >= 'a' && byte <= 'z' ? byte - 'a' + 'A' : byte) != (uint8_t)text[i]) {
-			return false;
-		}
-	}
-	return true;
-}
-
-bool redis_number(struct slice word, int64_t *out) {
-	const bool negative = word.size > 0 && word.data[0] == '-';
-	const size_t begin = negative;
-	int64_t number = 0;
-	if (word.size == begin || word.size - begin > 18) {
-		return false;
-	}
-	for (size_t i = begin; i < word.size; i++) {
-		if (word.data[i] < '0' || word.data[i] > '9') {
-			return false;
-		}
-		number = number * 10 + (word.data[i] - '0');
-	}
-	*out = negative ? -number : number;
-	return true;
-}
-
 /* ---- the commands ---- */
 
 /* The number of arguments counts the name; a `most` of 0 means any number. */
@@ -102,7 +70,7 @@ static const struct redis_command {
 
 static const struct redis_command *command_find(struct slice name) {
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-		if (redis_is(name, commands[i].name)) {
+		if (resp_word_is(name, commands[i].name)) {
 			return &commands[i];
 		}
 	}

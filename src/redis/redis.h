@@ -16,7 +16,8 @@ struct redis_settings {
 	span_ns patience;
 	/* Locks without an end are kept by the node, instead of refused. */
 	bool keeps;
-	/* A plain SET of a key that is held breaks the lock, instead of being refused. */
+	/* A plain SET of a key that is held breaks the lock, and a SET with XX gives it another
+	 * value, instead of being refused. */
 	bool overwrites;
 	/* A lock that was taken with the same value, through whichever node, counts as taken by
 	 * whoever tries to take it with that value. */

@@ -142,15 +142,15 @@ static void hello_say(const struct redis_call *call) {
 enum dialect_step redis_hello(const struct redis_call *call) {
 	const struct resp_command *c = call->command;
 	int64_t version = call->redis->version;
-	if (c->count > 1 && (!redis_number(c->arguments[1], &version) || version < 2
+	if (c->count > 1 && (!resp_word_number(c->arguments[1], &version) || version < 2
 			|| version > 3)) {
 		return say_error(call, "NOPROTO", "unsupported protocol version");
 	}
 	for (size_t i = 2; i < c->count; i++) {
-		if (redis_is(c->arguments[i], "AUTH")) {
+		if (resp_word_is(c->arguments[i], "AUTH")) {
 			return no_password(call);
 		}
-		if (!redis_is(c->arguments[i], "SETNAME") || ++i == c->count
+		if (!resp_word_is(c->arguments[i], "SETNAME") || ++i == c->count
 			|| !name_set(call->redis->name, c->arguments[i])) {
 			return say_error(call, "ERR", "Syntax error in HELLO");
 		}
@@ -162,7 +162,7 @@ enum dialect_step redis_hello(const struct redis_call *call) {
 
 enum dialect_step redis_select(const struct redis_call *call) {
 	int64_t number;
-	if (!redis_number(arguments(call)[1], &number)) {
+	if (!resp_word_number(arguments(call)[1], &number)) {
 		return say_error(call, "ERR", "invalid DB index");
 	}
 	if (number < 0 || number >= REDIS_DATABASES) {
@@ -189,11 +189,11 @@ enum dialect_step redis_client(const struct redis_call *call) {
 	const struct resp_command *c = call->command;
 	const struct slice what = c->arguments[1];
 	struct redis *r = call->redis;
-	if (redis_is(what, "ID")) {
+	if (resp_word_is(what, "ID")) {
 		resp_number(call->w, (int64_t)r->number);
 		return DIALECT_DONE;
 	}
-	if (redis_is(what, "GETNAME")) {
+	if (resp_word_is(what, "GETNAME")) {
 		if (r->name[0]) {
 			resp_text(call->w, r->name);
 		} else {
@@ -201,17 +201,17 @@ enum dialect_step redis_client(const struct redis_call *call) {
 		}
 		return DIALECT_DONE;
 	}
-	if (redis_is(what, "SETNAME") && c->count == 3) {
+	if (resp_word_is(what, "SETNAME") && c->count == 3) {
 		return set_name(call, r->name, c->arguments[2]);
 	}
-	if (redis_is(what, "SETINFO") && c->count == 4) {
-		return redis_is(c->arguments[2], "LIB-NAME")
+	if (resp_word_is(what, "SETINFO") && c->count == 4) {
+		return resp_word_is(c->arguments[2], "LIB-NAME")
 			? set_name(call, r->library, c->arguments[3]) : say_ok(call);
 	}
-	if (redis_is(what, "INFO")) {
+	if (resp_word_is(what, "INFO")) {
 		return client_info(call);
 	}
-	if (redis_is(what, "NO-EVICT") || redis_is(what, "NO-TOUCH")) {
+	if (resp_word_is(what, "NO-EVICT") || resp_word_is(what, "NO-TOUCH")) {
 		return say_ok(call);
 	}
 	return say_error(call, "ERR", "Pawl knows CLIENT ID, GETNAME, SETNAME, SETINFO and INFO");
@@ -240,9 +240,9 @@ enum dialect_step redis_info(const struct redis_call *call) {
 
 /* COMMAND, CONFIG GET: there is nothing to tell. */
 enum dialect_step redis_command_list(const struct redis_call *call) {
-	if (call->command->count > 1 && redis_is(arguments(call)[1], "COUNT")) {
+	if (call->command->count > 1 && resp_word_is(arguments(call)[1], "COUNT")) {
 		resp_number(call->w, 0);
-	} else if (call->command->count > 1 && redis_is(arguments(call)[1], "DOCS")) {
+	} else if (call->command->count > 1 && resp_word_is(arguments(call)[1], "DOCS")) {
 		resp_map(call->w, 0);
 	} else {
 		resp_array(call->w, 0);
@@ -251,7 +251,7 @@ enum dialect_step redis_command_list(const struct redis_call *call) {
 }
 
 enum dialect_step redis_config(const struct redis_call *call) {
-	if (!redis_is(arguments(call)[1], "GET")) {
+	if (!resp_word_is(arguments(call)[1], "GET")) {
 		return say_error(call, "NOPERM",
 			"the configuration of a node is in a file (see pawld --help)");
 	}

@@ -98,11 +98,6 @@ struct redis_call {
 };
 typedef enum dialect_step redis_run(const struct redis_call *call);
 
-/* Returns whether the words are the same, whatever their case. `text` is in upper case. */
-bool redis_is(struct slice word, const char *text);
-/* Reads a whole number. Returns false if the word is none, or too large. */
-bool redis_number(struct slice word, int64_t *out);
-
 /* Refuses a command that Redis would refuse, too; and one that Redis would serve and Pawl does
  * not, which must not look like "held" (redis_reply.c). The message is copied. */
 enum dialect_step redis_wrong(const struct redis_call *call, const char *why);

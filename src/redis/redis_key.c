@@ -41,7 +41,7 @@ static bool set_moment(const struct redis_call *call, struct slice word, bool se
 	const struct redis *r = call->redis;
 	int64_t number;
 	char text[24];
-	if (!redis_number(word, &number) || number <= 0 || number > INT64_MAX / 2000) {
+	if (!resp_word_number(word, &number) || number <= 0 || number > INT64_MAX / 2000) {
 		(void)redis_wrong(call, "invalid expire time in 'set' command");
 		return false;
 	}
@@ -61,16 +61,16 @@ static bool set_read(const struct redis_call *call, struct set_options *out) {
 	for (size_t i = 3; i < c->count; i++) {
 		const struct slice word = c->arguments[i];
 		const bool more = i + 1 < c->count;
-		const bool px = redis_is(word, "PX"), ex = redis_is(word, "EX");
-		const bool pxat = redis_is(word, "PXAT"), exat = redis_is(word, "EXAT");
-		if (redis_is(word, "NX") && !out->xx && !out->has_old) {
+		const bool px = resp_word_is(word, "PX"), ex = resp_word_is(word, "EX");
+		const bool pxat = resp_word_is(word, "PXAT"), exat = resp_word_is(word, "EXAT");
+		if (resp_word_is(word, "NX") && !out->xx && !out->has_old) {
 			out->nx = true;
-		} else if (redis_is(word, "XX") && !out->nx && !out->has_old) {
+		} else if (resp_word_is(word, "XX") && !out->nx && !out->has_old) {
 			out->xx = true;
-		} else if (redis_is(word, "IFEQ") && more && !out->nx && !out->xx) {
+		} else if (resp_word_is(word, "IFEQ") && more && !out->nx && !out->xx) {
 			out->has_old = true;
 			out->old = c->arguments[++i];
-		} else if (redis_is(word, "GET")) {
+		} else if (resp_word_is(word, "GET")) {
 			out->get = true;
 		} else if ((px || ex || pxat || exat) && more && !out->has_end) {
 			out->has_end = true;
@@ -80,7 +80,7 @@ static bool set_read(const struct redis_call *call, struct set_options *out) {
 				return false;
 			}
 		} else {
-			(void)(redis_is(word, "KEEPTTL")
+			(void)(resp_word_is(word, "KEEPTTL")
 				? redis_unable(call, "Pawl has no KEEPTTL: name a length with PX "
 					"or EX")
 				: redis_wrong(call, "syntax error"));
@@ -96,7 +96,8 @@ static void reply_old(const struct redis *r, struct resp_writer *w) {
 	const bool acts = task->plan.free == TASK_TAKE
 		&& (task->gone || task->plan.mine == TASK_OVERWRITE);
 	if (acts && !task->done) {
-		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
+		resp_error(w, "TRYAGAIN", slice_str("the key is not free yet, or another "
+			"client has just taken it"));
 	} else {
 		resp_raw(w, buffer_slice(&task->shown));
 	}
@@ -121,13 +122,15 @@ static enum dialect_step set_fresh(const struct redis_call *call, struct redis_p
 	return key_begin(call, &plan, 1, 1, value, value, length);
 }
 
-/* Returns what a plain SET does to a lock that stands in its way. */
+/* Returns what a SET does to a lock with another value that stands in its way. */
 static enum task_act set_over(const struct redis_call *call) {
 	return call->redis->server->settings.overwrites ? TASK_OVERWRITE : TASK_REFUSE;
 }
 
 static enum dialect_step set_present(const struct redis_call *call, const struct set_options *o) {
-	const struct redis_plan plan = { .act.mine = TASK_REPLACE,
+	const struct slice fresh = key_arguments(call)[2];
+	struct slice old = o->old;
+	struct redis_plan plan = { .act.mine = TASK_REPLACE,
 		.act.compares = o->has_old ? TASK_VALUE : TASK_ANY,
 		.show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
 		.reply = o->get ? reply_old : redis_reply_ok };
@@ -135,7 +138,15 @@ static enum dialect_step set_present(const struct redis_call *call, const struct
 		return redis_unable(call, "a lock that is held keeps its end: name a length with "
 			"PX or EX");
 	}
-	return key_begin(call, &plan, 1, 1, o->old, key_arguments(call)[2], o->length);
+	if (!o->has_old && set_over(call) == TASK_REFUSE) {
+		/* The client may be late, and another holder of its identity have the key: only
+		 * whoever holds it with this value renews. */
+		plan.act.mine = TASK_EXTEND;
+		plan.act.other = TASK_REFUSE;
+		plan.act.compares = TASK_VALUE;
+		old = fresh;
+	}
+	return key_begin(call, &plan, 1, 1, old, fresh, o->length);
 }
 
 enum dialect_step redis_set(const struct redis_call *call) {
@@ -282,8 +293,8 @@ enum dialect_step redis_delex(const struct redis_call *call) {
 	static const struct redis_plan plan = { .act.mine = TASK_RELEASE,
 		.act.compares = TASK_VALUE, .reply = redis_reply_done };
 	const struct resp_command *c = call->command;
-	const bool long_form = redis_is(c->arguments[0], "DELEX");
-	if (long_form && (c->count != 4 || !redis_is(c->arguments[2], "IFEQ"))) {
+	const bool long_form = resp_word_is(c->arguments[0], "DELEX");
+	if (long_form && (c->count != 4 || !resp_word_is(c->arguments[2], "IFEQ"))) {
 		return redis_unable(call, "write DELEX key IFEQ value");
 	}
 	return key_begin(call, &plan, 1, 1, c->arguments[long_form ? 3 : 2], nothing, 0);
@@ -313,7 +324,7 @@ enum dialect_step redis_take_waiting(const struct redis_call *call) {
 	if (!redis_length(call, a[3], false, &length)) {
 		return DIALECT_DONE;
 	}
-	if (!redis_number(a[4], &wait) || wait < 0 || wait > CLIENT_MS_MAX) {
+	if (!resp_word_number(a[4], &wait) || wait < 0 || wait > CLIENT_MS_MAX) {
 		return redis_wrong(call, "the time to wait must be a number of milliseconds");
 	}
 	struct task *task = redis_task_new(call, &plan, a + 1, 1, nothing, a[2], &step);

@@ -42,14 +42,14 @@ void redis_refuse(struct resp_writer *w, const struct client_response *response)
 	resp_error(w, reply_code(response->error), sentence_of(response, room));
 }
 
+/* These are rounded down, because holders act on them. A client of Redis never sees 0 ms of a key
+ * that exists (task_holder). */
 static int64_t reply_seconds(span_ns left) {
-	return (left + SPAN_S / 2) / SPAN_S;
+	return left / SPAN_S;
 }
 
-/* Returns the milliseconds of a length, rounded up as a client of Redis expects: it never sees 0
- * of a key that exists. */
 static int64_t reply_ms(span_ns left) {
-	return (left + SPAN_MS - 1) / SPAN_MS;
+	return left / SPAN_MS;
 }
 
 /* A lock without an end ends never, which clients of Redis know as -1. */
@@ -82,7 +82,7 @@ int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
 		resp_number(w, entry ? reply_end(task, end) : -2);
 		break;
 	case REDIS_SHOW_END:
-		resp_number(w, entry ? reply_end(task, (end + 500) / 1000) : -2);
+		resp_number(w, entry ? reply_end(task, end / 1000) : -2);
 		break;
 	case REDIS_SHOW_TYPE:
 		resp_status(w, entry ? "string" : "none");
@@ -136,6 +136,7 @@ void redis_reply_set(const struct redis *r, struct resp_writer *w) {
 	if (r->tasks.task->done) {
 		resp_status(w, "OK");
 	} else {
-		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
+		resp_error(w, "TRYAGAIN", slice_str("the key is not free yet, or another "
+			"client has just taken it"));
 	}
 }

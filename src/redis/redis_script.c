@@ -91,7 +91,7 @@ static struct slice script_argument(const struct redis_call *call, size_t first,
 /* Some scripts name the database themselves, for this command alone. */
 static bool script_database(const struct redis_call *call, struct slice word) {
 	int64_t number;
-	if (!redis_number(word, &number) || number < 0 || number >= REDIS_DATABASES) {
+	if (!resp_word_number(word, &number) || number < 0 || number >= REDIS_DATABASES) {
 		(void)redis_wrong(call, "DB index is out of range");
 		return false;
 	}
@@ -154,7 +154,7 @@ static enum dialect_step script_wrong_keys(const struct redis_call *call,
 static enum dialect_step script_run(const struct redis_call *call,
 	const struct script_meaning *meaning) {
 	int64_t keys;
-	if (!redis_number(call->command->arguments[2], &keys) || keys < 0) {
+	if (!resp_word_number(call->command->arguments[2], &keys) || keys < 0) {
 		return redis_wrong(call, "value is not an integer or out of range");
 	}
 	if ((uint64_t)keys > call->command->count - 3) {
@@ -236,18 +236,18 @@ static enum dialect_step script_exists(const struct redis_call *call) {
 
 enum dialect_step redis_script(const struct redis_call *call) {
 	const struct resp_command *c = call->command;
-	if (redis_is(c->arguments[1], "LOAD") && c->count == 3) {
+	if (resp_word_is(c->arguments[1], "LOAD") && c->count == 3) {
 		return script_load(call);
 	}
-	if (redis_is(c->arguments[1], "EXISTS") && c->count > 2) {
+	if (resp_word_is(c->arguments[1], "EXISTS") && c->count > 2) {
 		return script_exists(call);
 	}
-	if (redis_is(c->arguments[1], "FLUSH")) {
+	if (resp_word_is(c->arguments[1], "FLUSH")) {
 		/* Others may use them; a client that loads its own again finds them there. */
 		resp_status(call->w, "OK");
 		return DIALECT_DONE;
 	}
-	if (redis_is(c->arguments[1], "KILL")) {
+	if (resp_word_is(c->arguments[1], "KILL")) {
 		resp_error(call->w, "NOTBUSY", slice_str("No scripts in execution right now."));
 		return DIALECT_DONE;
 	}

@@ -159,7 +159,7 @@ enum dialect_step redis_sentinel(const struct redis_call *call) {
 	const struct resp_command *c = call->command;
 	const struct sentinel_question *asked = NULL;
 	for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
-		if (redis_is(c->arguments[1], questions[i].word)
+		if (resp_word_is(c->arguments[1], questions[i].word)
 			&& c->count == questions[i].count) {
 			asked = &questions[i];
 		}

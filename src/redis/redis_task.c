@@ -10,8 +10,8 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 	const span_ns unit = seconds ? SPAN_S : SPAN_MS;
 	const span_ns most = task_longest(r->node, r->server->settings.slack);
 	int64_t number;
-	char why[192];
-	if (!redis_number(word, &number)) {
+	char why[256];
+	if (!resp_word_number(word, &number)) {
 		(void)redis_wrong(call, "value is not an integer or out of range");
 		return false;
 	}
@@ -27,7 +27,8 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 	}
 	if (number > most / unit) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
-			"which is %lld ms: take it for less, and renew it, or raise max_lease",
+			"which is %lld ms (max_lease, less the drift and the slack): take it for "
+			"less, and renew it, or raise max_lease",
 			(long long)(number > INT64_MAX / 1000 ? INT64_MAX
 			: number * (seconds ? 1000 : 1)), (long long)(most / SPAN_MS));
 		(void)redis_unable(call, why);
@@ -83,7 +84,8 @@ static void task_say(struct resp_writer *w, enum task_refusal why) {
 	switch (why) {
 	case TASK_IS_HELD:
 		resp_error(w, "NOPERM", slice_str("the key is held: Pawl does not overwrite a "
-			"lock. Use NX, or delete it first"));
+			"lock ([redis] overwrite of this node). Take it with NX; renew it with the "
+			"value that it has, or change that by IFEQ"));
 		break;
 	case TASK_IS_ANOTHERS:
 		resp_error(w, "NOPERM", slice_str("this lock belongs to another identity"));

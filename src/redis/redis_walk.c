@@ -244,7 +244,7 @@ enum dialect_step redis_dbsize(const struct redis_call *call) {
 }
 
 enum dialect_step redis_flush(const struct redis_call *call) {
-	const bool all = redis_is(call->command->arguments[0], "FLUSHALL");
+	const bool all = resp_word_is(call->command->arguments[0], "FLUSHALL");
 	return walk_allowed(call) ? walk_begin(call, REDIS_WALKS_DELETES, all, slice_of(NULL, 0))
 		: DIALECT_DONE;
 }

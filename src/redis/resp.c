@@ -220,3 +220,35 @@ void resp_map(struct resp_writer *w, size_t pairs) {
 void resp_push(struct resp_writer *w, size_t count) {
 	resp_head_of(w, w->version >= 3 ? '>' : '*', (int64_t)count);
 }
+
+/* ---- the words of a command ---- */
+
+bool resp_word_is(struct slice word, const char *text) {
+	if (word.size != strlen(text)) {
+		return false;
+	}
+	for (size_t i = 0; i < word.size; i++) {
+		const uint8_t byte = word.data[i];
+		if ((byte >= 'a' && byte <= 'z' ? byte - 'a' + 'A' : byte) != (uint8_t)text[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool resp_word_number(struct slice word, int64_t *out) {
+	const bool negative = word.size > 0 && word.data[0] == '-';
+	const size_t begin = negative;
+	int64_t number = 0;
+	if (word.size == begin || word.size - begin > 18) {
+		return false;
+	}
+	for (size_t i = begin; i < word.size; i++) {
+		if (word.data[i] < '0' || word.data[i] > '9') {
+			return false;
+		}
+		number = number * 10 + (word.data[i] - '0');
+	}
+	*out = negative ? -number : number;
+	return true;
+}

@@ -36,6 +36,11 @@ enum resp_read {
 enum resp_read resp_read(struct slice in, struct resp_command *out, size_t *out_size,
 	const char **out_why);
 
+/* Returns whether the words are the same, whatever their case. `text` is in upper case. */
+bool resp_word_is(struct slice word, const char *text);
+/* Reads a whole number. Returns false if the word is none, or too large. */
+bool resp_word_number(struct slice word, int64_t *out);
+
 /* Writes replies into a buffer. The first error stays. */
 struct resp_writer {
 	/* Borrowed. */

@@ -12,6 +12,18 @@ static inline bool attempt_rehome_left(const struct core *core) {
 	return first && op_acquire(first)->home_changes != core->coordinator.home_changes;
 }
 
+/* ---- home.c: no quorum ---- */
+
+/* With each beat: whether the node has been without a quorum for request_timeout. If so, those who
+ * wait are answered, in pieces. */
+void attempt_unserved_beat(struct core *core, bool quorum_lost);
+/* Those who have yet to look for their home do so first. */
+static inline bool attempt_unserved_left(const struct core *core) {
+	return core->coordinator.unserved > 0 && !list_empty(&core->coordinator.waiting) &&
+		!attempt_rehome_left(core);
+}
+void attempt_unserved_go_on(struct core *core);
+
 /* ---- attempt.c ---- */
 
 /* Begins an acquire, or begins it again. May end the operation and free it. */
@@ -32,27 +44,9 @@ void attempt_peer_changed(struct core *core, uint32_t peer);
 /* A master says that a held record has displaced its promise. */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
 
-/* Withdraws this attempt's promises and parked requests everywhere. `entry`: its place in the queue
- * as well. */
-void attempt_withdraw(struct core *core, struct op *op, bool entry);
-
-/* Withdraws the attempt's promise and parked request, or its entry, or both, at one master. */
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
-	bool entry);
-
-/* Withdraws everything everywhere. */
-void attempt_give_up(struct core *core, struct op *op);
-
 /* Asks all masters for promises under a new ballot. `turn`: the attempt has a turn. */
 void attempt_ask_all(struct core *core, struct op *op, bool turn);
 
-/* Answers all callers with an error, withdraws everything, and frees the operation. */
-void attempt_fail(struct core *core, struct op *op, int error);
-
-/* Notes who holds the key, as far as this answer of a master tells. */
-void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
-
-/* ---- ask_promises.c ---- */
 
 /* Asks these masters, one bit each, for promises. */
 void attempt_ask(struct core *core, struct op *op, uint32_t indexes, bool turn);
@@ -80,6 +74,9 @@ void commit_start(struct core *core, struct op *op);
 
 /* A master has answered the commit. May free the operation. */
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* Notes what a master has answered to the commit, whether the acquire has been answered or not. */
+void commit_vote(struct core *core, struct op *op, uint32_t from, const struct message *m);
 
 /* Judges the commit. `over`: request_timeout has passed since it was sent. May free the
  * operation. */
@@ -170,6 +167,9 @@ void attempt_key_changed(struct core *core, const struct key *key, bool held);
 /* Enters the queue of the attempt's home. */
 void attempt_enqueue(struct core *core, struct op *op);
 
+/* Notes who holds the key, as far as this answer of a master tells. */
+void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
+
 /* The home has answered the entry. May free the operation. */
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
 
@@ -182,14 +182,30 @@ void attempt_rehome_all(struct core *core);
 /* Does as much of this as may be done in this turn of the loop. */
 void attempt_rehome_go_on(struct core *core);
 
-/* Withdraws the entry at the home. */
-void attempt_leave_home(struct core *core, struct op *op);
-
 /* Sets the home of an attempt that begins again; it leaves the former one if that is another. */
 void attempt_home_is(struct core *core, struct op *op, int home);
 
 /* Adds the request to those that wait. It knows its home. */
 void attempt_waits(struct core *core, struct op *op);
+
+/* ---- give_up.c ---- */
+
+/* Withdraws this attempt's promises and parked requests everywhere. `entry`: its place in the queue
+ * as well. */
+void attempt_withdraw(struct core *core, struct op *op, bool entry);
+
+/* Withdraws the attempt's promise and parked request, or its entry, or both, at one master. */
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
+	bool entry);
+
+/* Withdraws whatever a master may keep of an attempt after its commit, but for the record. */
+void attempt_leave(struct core *core, struct op *op, uint32_t index);
+
+/* Withdraws everything everywhere. */
+void attempt_give_up(struct core *core, struct op *op);
+
+/* Answers all callers with an error, withdraws everything, and frees the operation. */
+void attempt_fail(struct core *core, struct op *op, int error);
 
 /* ---- evaluate.c ---- */
 
@@ -199,7 +215,7 @@ void attempt_rival_waited(struct core *core, struct op *op);
 /* Judges the attempt's votes before the commit. May free the operation. */
 void attempt_evaluate(struct core *core, struct op *op);
 
-/* ---- repair_missing.c ---- */
+/* ---- commit.c: after the answer ---- */
 
 /* A master that missed the commit can be reached. */
 void acquire_catch_up(struct core *core, struct op *op, uint32_t peer);

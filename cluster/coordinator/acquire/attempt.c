@@ -10,163 +10,47 @@
  * leaves.
  */
 #include "acquire.h"
-#include "first.h"
 
-#define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
-#define OPEN VOTE_BIT(VOTE_ASKED)
-/* A node with less memory left than this may have no room for another key. */
-#define FULL_MEMORY_SLACK 65536
-
-/* ---- giving up ---- */
-
-/* Tells whether this master refused the attempt's commit. Such a master keeps the attempt's place
- * under the name of the commit (section 2, Acquire). */
-static bool place_kept(const struct op *op, uint32_t index) {
-	return op->state == OP_COMMITTING && op_acquire(op)->ticket.seq &&
-		((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[index].state & 1);
-}
-
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
-	bool entry) {
-	struct acquire_state *acquire = op_acquire(op);
-	struct message m = op_message(op, MESSAGE_WITHDRAW);
-	m.attempt = !promise ? 0 : place_kept(op, index) ? op->round : acquire->attempt;
-	m.ticket = entry ? acquire->ticket : (struct ticket){ 0, 0 };
-	if (peer_reachable(core, index)) {
-		out_send(core, index, &m);
-	}
-}
-
-void attempt_withdraw(struct core *core, struct op *op, bool entry) {
-	struct acquire_state *acquire = op_acquire(op);
-	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_PARKED) |
-		VOTE_BIT(VOTE_GONE);
-	for (uint32_t i = 0; i < core->masters; i++) {
-		bool promise = acquire->attempt &&
-			(((asked >> op->votes[i].state) & 1) || place_kept(op, i));
-		bool home = entry && acquire->ticket.seq && acquire->home == (int)i;
-		if (promise || home) {
-			/* A turn may be on its way. The home's promise that comes with it is this
-			 * attempt's, too. */
-			attempt_withdraw_at(core, op, i, promise || home, home);
-		}
-	}
-}
-
-void attempt_give_up(struct core *core, struct op *op) { attempt_withdraw(core, op, true); }
-
-static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
-	const struct acquire_state *acquire = op_acquire(op);
-	if (acquire->holder == NULL || (r->error == PAWL_ETIMEOUT &&
-		instant_expired(core->now, acquire->holder->end))) {
-		return;
-	}
-	const struct core_entry known = entry_of(core, acquire->holder, core->now);
-	r->contested = acquire->contested_seen;
-	r->entry.token = known.token;
-	r->entry.remaining = known.remaining;
-	r->entry.terms = known.terms;
-	r->entry.closing = known.closing;
-	r->entry.closed_for = known.closed_for;
-	r->held = out_copy(core, known.owner, &r->entry.owner) &&
-		out_copy(core, op->key, &r->entry.key) && !known.closing;
-}
-
-/* Shows all holders if this node itself knows several. What masters told of the holder at the
- * beginning of a wait may be over at its end, so after that also the only one that this node
- * knows. */
-static bool show_known(struct core *core, const struct caller *c, const struct op *op, int error,
-	struct shown *shown) {
-	const struct key *key = table_find(core, op->key);
-	const bool late = error == PAWL_ETIMEOUT;
-	return key && key->held && (late || key->held->next) &&
-		entry_show(core, c, op, key, shown) &&
-		(shown->holder_count > 0 || (late && (shown->held || shown->entry.closing)));
-}
-
-/* Says who holds the key that the attempt could not get. */
-static void say_holder(struct core *core, const struct op *op, const struct shown *shown,
-	struct core_reply *r) {
-	if (shown) {
-		entry_reply(r, shown);
-	} else {
-		fill_holder(core, op, r);
-	}
-	const uint16_t of = r->entry.terms.of;
-	const bool other = r->held && terms_of_numbers(of) && terms_semaphore(&op->terms) &&
-		of != op->terms.of;
-	r->other_of = other ? of : 0;
-}
-
-/* Returns which limit was reached at the masters, as far as this node can tell by its own table,
- * which has nearly the same in it; NULL if it cannot. */
-static const char *full_limit(struct core *core, const struct op *op) {
-	const struct key *key = table_find(core, op->key);
-	const uint32_t holders = core->limits.holders_per_key;
-	if (key && key_count(key, holders) >= holders) {
-		return "holders_per_key";
-	}
-	if (table_live(core)->keys.count >= core->limits.keys) {
-		return "keys";
-	}
-	return core->memory_used + FULL_MEMORY_SLACK > core->limits.memory_bytes ? "memory" : NULL;
-}
-
-void attempt_fail(struct core *core, struct op *op, int error) {
-	struct acquire_state *acquire = op_acquire(op);
-	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
-	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
-	/* An error after a commit is PAWL_ENOQUORUM, after which the client releases the lock. A
-	 * request for several keys itself rolls back what may have been accepted (section 11). */
-	if (acquire->committed && !op->part_of) {
-		error = PAWL_ENOQUORUM;
-	}
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		span_ns waited = instant_elapsed_short(core->now, c->arrived);
-		struct shown shown = { .held = false };
-		bool others = error == PAWL_EHELD || error == PAWL_ETIMEOUT;
-		bool known = others && show_known(core, c, op, error, &shown);
-		struct core_reply *r = op_reply(core, c, error);
-		r->field = error == PAWL_EMISMATCH ? "mode"
-			: error == PAWL_ETOOLONG ? "lease_ms"
-			: error == PAWL_EFULL ? full_limit(core, op)
-			: NULL;
-		/* The limit covers the lease and the lock delay. */
-		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0;
-		r->votes = votes;
-		r->acks = acks;
-		/* This tells a group what it may have committed. */
-		r->token = acquire->token;
-		r->waited = waited;
-		if (others) {
-			say_holder(core, op, known ? &shown : NULL, r);
-		}
-	}
-	commit_roll_back(core, op);
-	attempt_give_up(core, op);
-	op_free(core, op);
-}
-
-/* Notes for the answer "held" who holds the key, as far as a master told. */
-void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
-	struct acquire_state *acquire = op_acquire(op);
-	acquire->contested_seen = acquire->contested_seen || m->status == STATUS_CONTESTED;
-	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) ||
-		(acquire->holder && acquire->holder->token >= m->token)) {
-		return;
-	}
-	struct message who = { .owner = m->owner, .token = m->token, .terms = m->terms };
-	struct record *r = record_new(core, &who);
-	if (r) {
-		r->end = instant_add(core->now, span_from_us(m->left_us));
-		record_free(core, acquire->holder);
-		acquire->holder = r;
-	}
-}
 
 /* ---- asking for promises ---- */
+
+void attempt_ask(struct core *core, struct op *op, uint32_t indexes, bool turn) {
+	struct acquire_state *acquire = op_acquire(op);
+	struct message m = op_message(op, MESSAGE_PROMISE);
+	m.attempt = acquire->attempt;
+	m.ticket = acquire->ticket;
+	m.ballot = acquire->ballot;
+	out_keep(core, &m);
+	const uint64_t same = out_same(core);
+	for (; indexes; indexes &= indexes - 1) {
+		int index = __builtin_ctz(indexes);
+		const bool home = acquire->home == index;
+		const bool tell = turn && acquire->told >> index & 1;
+		m.flags = (turn ? FLAG_TURN : 0) | (home ? FLAG_HOME : 0) | (tell ? FLAG_TELL : 0);
+		m.same = home || tell ? 0 : same;
+		op_ask(core, op, (uint32_t)index, &m);
+	}
+}
+
+void attempt_ask_again(struct core *core, struct op *op, uint32_t index) {
+	enum vote_state was = op->votes[index].state;
+	attempt_ask(core, op, 1u << index, true);
+	if (op->votes[index].state == VOTE_ASKED &&
+		(was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
+		op->votes[index].state = was;
+	}
+}
+
+void attempt_be_told(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const bool later = acquire->home == (int)i && !acquire->home_waited;
+		if (op->votes[i].state == VOTE_OK && !later && !(acquire->told >> i & 1)) {
+			acquire->told |= (uint16_t)(1u << i);
+			attempt_ask_again(core, op, i);
+		}
+	}
+}
 
 static void forget_value(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);

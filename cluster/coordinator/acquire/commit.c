@@ -1,5 +1,6 @@
-/* commit.c: the second phase of an acquire: the token, the acceptances and the answer (section 2).
- * repair_missing.c has what follows after the answer. */
+/* commit.c: the second phase of an acquire: the token, the acceptances and the answer. After the
+ * answer, masters that missed the commit are sent the record while the lock may be trusted
+ * (section 2). */
 #include "operation.h"
 #include "acquire.h"
 
@@ -46,7 +47,6 @@ void commit_put_value(const struct core *core, const struct op *op, struct messa
 	const struct record *there = acquire->reported;
 	m->value = there ? record_value(there) : op->value;
 	m->ballot = there ? record_wrote(core, there) : acquire->ballot;
-	m->prepared = there ? record_wrote(core, there) : (struct ballot){ 0, 0, 0 };
 }
 
 void commit_start(struct core *core, struct op *op) {
@@ -72,6 +72,7 @@ void commit_start(struct core *core, struct op *op) {
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = acquire->token;
 	commit_put_value(core, op, &m);
+	m.prepared = acquire->reported ? m.ballot : (struct ballot){ 0, 0, 0 };
 	m.ticket = acquire->ticket;
 	counted_commit_begun(core);
 	op_ask_all(core, op, &m);
@@ -111,11 +112,6 @@ static void held(struct core *core, struct op *op) {
 	}
 	acquire->roll_back_name = 0;
 	op->until = deadline;
-	if (acquire->home >= 0 &&
-		(op->votes[acquire->home].state == VOTE_HELD ||
-			op->votes[acquire->home].state == VOTE_STALE)) {
-		attempt_leave_home(core, op);
-	}
 	catch_up_begin(core, op);
 }
 
@@ -213,6 +209,29 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 	}
 }
 
+static enum vote_state vote_of(enum status s) {
+	switch (s) {
+	case STATUS_OK: return VOTE_OK;
+	case STATUS_STALE: return VOTE_STALE;
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: return VOTE_HELD;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
+		return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
+void commit_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	op->votes[from].status = m->status;
+	op->votes[from].state = vote_of(m->status);
+	if (m->status == STATUS_STALE) {
+		clock_raise(core, m->token);
+	}
+}
+
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind != MESSAGE_COMMIT_ANSWER) {
 		return;
@@ -223,25 +242,64 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 		commit_evaluate(core, op, true);
 		return;
 	}
-	struct vote *v = &op->votes[from];
-	v->status = m->status;
-	switch (m->status) {
-	case STATUS_OK: v->state = VOTE_OK; break;
-	case STATUS_STALE:
-		v->state = VOTE_STALE;
-		clock_raise(core, m->token);
-		break;
-	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
-	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
-	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
-	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
-	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
-	case STATUS_LATER:
-		v->state = VOTE_REFUSED;
-		break;
-	}
+	commit_vote(core, op, from, m);
 	commit_evaluate(core, op, false);
 }
+
+/* ---- after the answer ---- */
+
+/* Sends the record with its remaining time. The master accepts it like an extension. */
+static void repair(struct core *core, struct op *op, uint32_t index) {
+	struct message m = op_message(op, MESSAGE_LEARN);
+	m.name = op->part_of;
+	m.token = op_acquire(op)->token;
+	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
+	m.lease_us =
+		(uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
+	commit_put_value(core, op, &m);
+	COUNT(core, repair_sent);
+	op_ask(core, op, index, &m);
+}
+
+/* Repairs a master that missed the commit and can be reached by now. That includes a master that
+ * refused its token as stale, and, once, a master where the record of another lock stood in the
+ * way: the release of that lock had overtaken the commit elsewhere, and has arrived there by
+ * now. A master that refused the commit keeps the request's place unless it takes the record
+ * (section 5, Ending).
+ *
+ * Where too much waits for the link, it would be lost with all of it, and so would the next one:
+ * the master pulls what is left over (section 7, No more than a link holds). */
+void acquire_catch_up(struct core *core, struct op *op, uint32_t peer) {
+	const bool refused = op->votes[peer].state != VOTE_GONE;
+	if (out_backlog(core, peer) != BACKLOG_LARGE) {
+		repair(core, op, peer);
+	}
+	if (refused) {
+		attempt_leave(core, op, peer);
+	}
+}
+
+/* A turn, or a promise for the place that was kept, says nothing about the record. */
+void acquire_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind == MESSAGE_COMMIT_ANSWER) {
+		commit_vote(core, op, from, m);
+		catch_up(core, op, from);
+	} else if (m->kind == MESSAGE_LEARN_ANSWER) {
+		catch_up_vote(op, from, m);
+	}
+}
+
+/* A master that has not answered the commit yet may still refuse it, and then goes on keeping the
+ * place. */
+void acquire_late_end(struct core *core, struct op *op) {
+	for (uint32_t i = 0; op_acquire(op)->ticket.seq && i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_ASKED) {
+			attempt_leave(core, op, i);
+		}
+	}
+}
+
+/* ---- the row of the operation ---- */
 
 static void acquire_answer(struct core *core, struct op *op, uint32_t from,
 	const struct message *m) {

@@ -42,6 +42,7 @@ static bool begin_child(struct core *core, struct op *op, struct member *m,
 static void ready(struct core *core, struct group *group) {
 	if (!list_linked(&group->ready)) {
 		list_append(&core->coordinator.groups, &group->ready);
+		pending_add(core, PENDING_GROUPS);
 	}
 }
 
@@ -102,6 +103,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 			group_keep_holder(group, r);
 			group->holder_end = instant_add(core->now, r->entry.remaining);
 		}
+		group->wait_cut = group->state == GROUP_ACQUIRING && r->wait_cut;
 		fail(core, op, r->error, group->at);
 		return;
 	}
@@ -283,7 +285,7 @@ static void begin_again(struct core *core, struct op *op) {
 	group->state = GROUP_ACQUIRING;
 	group->at = 0;
 	group->error = PAWL_OK;
-	group->holder_known = false;
+	group->holder_known = group->wait_cut = false;
 	op->until = instant_add(
 		CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
 	ready(core, group);
@@ -398,6 +400,7 @@ void group_start(struct core *core, struct op *op) {
 bool group_run(struct core *core) {
 	struct list *n = list_first(&core->coordinator.groups);
 	if (n == NULL) {
+		pending_left(core, PENDING_GROUPS, false);
 		return false;
 	}
 	list_remove(n);

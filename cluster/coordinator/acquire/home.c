@@ -25,8 +25,9 @@ int attempt_home(const struct core *core, struct slice key) {
 	return home;
 }
 
-/* Section 5, Ending: an attempt's place in the queue ends where its commit was not accepted. */
-void attempt_leave_home(struct core *core, struct op *op) {
+/* Section 5, Ending: the entry ends where no commit was accepted. The attempt asks that master
+ * again, so that it goes on with whatever else is kept there. */
+static void leave_home(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	if (acquire->ticket.seq && acquire->home >= 0) {
 		COUNT(core, place_left);
@@ -39,7 +40,7 @@ void attempt_leave_home(struct core *core, struct op *op) {
 void attempt_home_is(struct core *core, struct op *op, int home) {
 	struct acquire_state *acquire = op_acquire(op);
 	if (home != acquire->home) {
-		attempt_leave_home(core, op);
+		leave_home(core, op);
 	}
 	acquire->home = home;
 }
@@ -192,6 +193,7 @@ void attempt_rehome_go_on(struct core *core) {
 			attempt_evaluate(core, op);
 		}
 	}
+	pending_left(core, PENDING_HOMES, attempt_rehome_left(core));
 }
 
 /* Requests look for their homes in pieces, because many may wait. */
@@ -204,6 +206,34 @@ void attempt_rehome_all(struct core *core) {
 void attempt_rehome_beat(struct core *core) {
 	if (core->coordinator.home_missing) {
 		attempt_rehome_all(core);
+	}
+}
+
+/* Returns the lock terms under which the key is held. A home that refuses an entry does not say
+ * them, but mostly this node has the record, too. */
+static struct terms terms_in_the_way(const struct core *core, const struct op *op,
+	const struct message *m) {
+	const struct key *key = m->kind == MESSAGE_ENQUEUE_ANSWER ? table_peek(core, op->key)
+		: NULL;
+	const struct record *r = key ? key_record(key, m->by) : NULL;
+	return r ? record_terms(r) : m->terms;
+}
+
+/* Notes for the answer "held" who holds the key, as far as a master told. */
+void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
+	acquire->contested_seen = acquire->contested_seen || m->status == STATUS_CONTESTED;
+	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) ||
+		(acquire->holder && acquire->holder->token >= m->token)) {
+		return;
+	}
+	struct message who = { .owner = m->owner, .token = m->token,
+		.terms = terms_in_the_way(core, op, m) };
+	struct record *r = record_new(core, &who);
+	if (r) {
+		r->end = instant_add(core->now, span_from_us(m->left_us));
+		record_free(core, acquire->holder);
+		acquire->holder = r;
 	}
 }
 
@@ -245,4 +275,46 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 	case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		break;
 	}
+}
+
+/* ---- no quorum ---- */
+
+/* A node without a quorum answers the requests that wait there, so that their clients go on at
+ * another node (section 5, No quorum). */
+
+/* ---- answering ---- */
+
+/* An attempt in one of these states waits for others: nothing ends it but a turn or its time. */
+static bool waits_for_others(const struct op *op) {
+	return op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
+}
+
+void attempt_unserved_beat(struct core *core, bool quorum_lost) {
+	core->coordinator.no_quorum = quorum_lost && !epoch_passes(core);
+	core->coordinator.unserved = core->coordinator.no_quorum
+		? core->coordinator.waiting_count : 0;
+	if (core->coordinator.no_quorum) {
+		pending_add(core, PENDING_UNSERVED);
+		pending_add(core, PENDING_UNSERVED_WAITS);
+	}
+}
+
+void attempt_unserved_go_on(struct core *core) {
+	while (attempt_unserved_left(core) && turn_pieces(core)->homes > 0) {
+		struct op *op = CONTAINER_OF(list_first(&core->coordinator.waiting), struct op,
+			waiting);
+		turn_pieces(core)->homes--;
+		core->coordinator.unserved--;
+		list_remove(&op->waiting);
+		list_append(&core->coordinator.waiting, &op->waiting);
+		if (waits_for_others(op)) {
+			COUNT(core, wait_unserved);
+			attempt_fail(core, op, PAWL_ENOQUORUM);
+		}
+	}
+	if (list_empty(&core->coordinator.waiting)) {
+		/* Who begins to wait from now on waits until the next beat. */
+		core->coordinator.unserved = 0;
+	}
+	pending_left(core, PENDING_UNSERVED, core->coordinator.unserved > 0);
 }

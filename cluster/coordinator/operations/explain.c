@@ -1,4 +1,4 @@
-/* explain.c: what each master says about a key: its records, its promise, the requests that it has
+/* explain.c: what each master reports of a key: its records, its promise, the requests that it has
  * parked, and how many requests wait. An explanation decides nothing, so a master that has not
  * answered in time is shown as silent. */
 #include "operation.h"
@@ -64,50 +64,53 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	}
 }
 
-static bool saying_of(struct core *core, const struct op *op, const struct caller *c,
-	const struct master_reply *f, struct core_saying *s) {
+static bool reported_of(struct core *core, const struct op *op, const struct caller *c,
+	const struct master_reply *f, struct core_reported *item) {
 	const struct record *r = f->record;
-	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE
-		: f->flags & FLAG_PARKED ? SAYING_PARKED
-		: SAYING_RECORD };
-	if (s->kind == SAYING_RECORD) {
-		s->barred = (f->flags & FLAG_BARRED) != 0;
-		return local_entry(core, c, op->identity, op->key, r, &s->entry);
+	*item = (struct core_reported){ .kind = f->flags & FLAG_PROMISE ? REPORTED_PROMISE
+		: f->flags & FLAG_PARKED ? REPORTED_PARKED
+		: REPORTED_RECORD };
+	if (item->kind == REPORTED_RECORD) {
+		item->barred = (f->flags & FLAG_BARRED) != 0;
+		return local_entry(core, c, op->identity, op->key, r, &item->entry);
 	}
-	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin,
+	item->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin,
 		.terms = record_terms(r) };
-	s->entry.remaining = s->kind == SAYING_PROMISE ? instant_left_long(core->now, r->end) : 0;
+	if (item->kind == REPORTED_PROMISE) {
+		item->entry.remaining = instant_left_long(core->now, r->end);
+	}
 	return true;
 }
 
-static bool witness_of(struct core *core, const struct op *op, const struct caller *c,
-	uint32_t index, struct core_witness *w) {
+static bool report_of(struct core *core, const struct op *op, const struct caller *c,
+	uint32_t index, struct core_report *report) {
 	const struct reports *reports = op_reports(op);
 	const struct vote *v = &op->votes[index];
 	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
-	*w = (struct core_witness){ .peer = index, .status = answered ? v->status : STATUS_ABSENT,
+	*report = (struct core_report){ .peer = index,
+		.status = answered ? v->status : STATUS_ABSENT,
 		.home = attempt_home(core, op->key) == (int)index };
-	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
+	report->waiting = v->state == VOTE_OK && report->home ? (uint32_t)v->token : 0;
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < reports->replies_count; i++) {
 		count += reports->replies[i].from == index;
-		w->more = w->more ||
+		report->more = report->more ||
 			(reports->replies[i].from == index &&
 				(reports->replies[i].flags & FLAG_REST) != 0);
 	}
-	w->more = w->more && v->state == VOTE_OK;
+	report->more = report->more && v->state == VOTE_OK;
 	if (v->state != VOTE_OK || count == 0) {
 		return true;
 	}
-	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
-	for (uint32_t i = 0; sayings && i < reports->replies_count; i++) {
+	struct core_reported *items = out_room(core, count * sizeof *items);
+	for (uint32_t i = 0; items && i < reports->replies_count; i++) {
 		if (reports->replies[i].from == index &&
-			!saying_of(core, op, c, &reports->replies[i], &sayings[w->count++])) {
+			!reported_of(core, op, c, &reports->replies[i], &items[report->count++])) {
 			return false;
 		}
 	}
-	w->sayings = sayings;
-	return sayings != NULL;
+	report->items = items;
+	return items != NULL;
 }
 
 /* Returns the report with the highest ballot, and gives it the latest end of all reports. */
@@ -155,15 +158,15 @@ static bool may_have_more(const struct core *core, const struct op *op) {
 
 static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key,
 	bool more) {
-	struct core_witness *list = out_room(core, core->masters * sizeof *list);
+	struct core_report *list = out_room(core, core->masters * sizeof *list);
 	struct shown shown;
 	bool copied = list != NULL && entry_show(core, c, op, key, &shown);
 	for (uint32_t i = 0; copied && i < core->masters; i++) {
-		copied = witness_of(core, op, c, i, &list[i]);
+		copied = report_of(core, op, c, i, &list[i]);
 	}
 	struct core_reply *r = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
 	if (copied) {
-		r->witnesses = list;
+		r->reports = list;
 		r->count = core->masters;
 		entry_reply(r, &shown);
 		r->more = r->more || more;

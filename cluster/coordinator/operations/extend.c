@@ -22,8 +22,9 @@ static struct message question(const struct op *op) {
 	m.name = extend_name(op);
 	m.token = extend->token;
 	m.number = op->terms.binding;
-	m.terms = (struct terms){ .of = PERMITS_MAX };
-	m.terms.set = named ? op->terms.set : m.terms.set;
+	if (named) {
+		m.terms = (struct terms){ .of = PERMITS_MAX, .set = op->terms.set };
+	}
 	return m;
 }
 

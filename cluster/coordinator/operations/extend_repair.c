@@ -15,6 +15,8 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 		/* What other attempts have left behind is not sent. */
 		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of));
 	}
+	/* The master is told the lease, and not what is left of it here. */
+	m.left_us = 0;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
 	m.terms.binding = op->terms.binding > m.terms.binding ? op->terms.binding : m.terms.binding;
 	const bool behind = op->votes[index].state == VOTE_BEHIND;

@@ -38,10 +38,6 @@ void local_get(struct core *core, struct op *op) {
 #define RECORDS_AN_ANSWER 4u
 #define BYTES_AN_ANSWER 256u
 
-static uint32_t wait_kind(const struct op *op) {
-	return op_wait(op)->for_free ? WAITS_FREE : WAITS_HELD;
-}
-
 /* Tells whether the key is in the state that is waited for. Free: nothing stands on the key, not
  * even a lock delay. Held: somebody holds the key. */
 static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
@@ -65,7 +61,9 @@ static bool enter_wait(struct core *core, struct op *op, struct key *key) {
 	}
 	op->state = OP_LOCAL;
 	op_wait(op)->on = key;
-	list_append(&more->waits[wait_kind(op)], &op->waiting);
+	list_append(&more->waits[op_wait(op)->for_free ? WAITS_FREE : WAITS_HELD], &op->waiting);
+	list_append(&core->coordinator.local_waits, &op_wait(op)->all);
+	pending_add(core, PENDING_UNSERVED_WAITS);
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	table_settle(core, key);
 	return true;
@@ -75,6 +73,7 @@ static bool enter_wait(struct core *core, struct op *op, struct key *key) {
 static void leave_wait(struct op *op) {
 	struct key_more *more = key_more(op_wait(op)->on);
 	list_remove(&op->waiting);
+	list_remove(&op_wait(op)->all);
 	if (list_empty(&more->waits[WAITS_HELD]) && list_empty(&more->waits[WAITS_FREE])) {
 		list_remove(&more->due);
 	}
@@ -141,6 +140,7 @@ static void answer_or_put_off(struct core *core, struct key *key) {
 	if (op) {
 		COUNT(core, wait_put_off);
 		list_append(due, &key_more(key)->due);
+		pending_add(core, PENDING_WAITS);
 	}
 }
 
@@ -174,6 +174,7 @@ void local_waits_go_on(struct core *core) {
 		}
 		table_settle(core, key);
 	}
+	pending_left(core, PENDING_WAITS, !list_empty(&core->coordinator.due_waits));
 }
 
 void local_end(struct core *core, struct op *op, int error) {
@@ -187,20 +188,22 @@ void local_end(struct core *core, struct op *op, int error) {
 	}
 }
 
+void local_unserved_go_on(struct core *core) {
+	while (turn_pieces(core)->waits > 0 && local_unserved_left(core)) {
+		struct list *n = list_first(&core->coordinator.local_waits);
+		COUNT(core, wait_unserved);
+		pieces_take(&turn_pieces(core)->waits, 1);
+		local_end(core, CONTAINER_OF(n, struct op, as.wait.all), PAWL_ENOQUORUM);
+	}
+	pending_left(core, PENDING_UNSERVED_WAITS, local_unserved_left(core));
+}
+
 void local_timer(struct core *core, struct op *op) {
 	if (op->kind == CORE_WAIT && instant_expired(core->now, op->until)) {
 		COUNT(core, wait_ended);
 		local_end(core, op, PAWL_ETIMEOUT);
 	} else if (op->kind == CORE_WAIT) {
 		timer_at(core, &op->timer, TIMER_OP, op->until);
-	}
-}
-
-void local_forget(struct core *core, struct op *op) {
-	if (op->kind == CORE_WAIT) {
-		local_end(core, op, PAWL_ECANCELED);
-	} else {
-		op_free(core, op);
 	}
 }
 
@@ -225,6 +228,7 @@ static void wait_moved(struct core *core, struct op *op) {
 		key_more(key)->taken = entry_held(key, core->now);
 		if (key_more(key)->taken && !list_linked(&key_more(key)->due)) {
 			list_append(&core->coordinator.due_waits, &key_more(key)->due);
+			pending_add(core, PENDING_WAITS);
 		}
 	}
 }
@@ -289,6 +293,7 @@ void local_list(struct core *core, struct op *op) {
 	list_append(&client->lists, &op->waiting);
 	if (!list_linked(&client->listing)) {
 		list_append(&core->coordinator.lists, &client->listing);
+		pending_add(core, PENDING_LISTS);
 	}
 }
 
@@ -424,11 +429,15 @@ static void list_slice(struct core *core, struct op *op) {
 
 /* Connections take turns; of one connection, one list is made after the other. */
 void local_list_go_on(struct core *core) {
-	struct list *n = list_first(&core->coordinator.lists);
-	struct client *client = CONTAINER_OF(n, struct client, listing);
-	list_remove(n);
-	list_append(&core->coordinator.lists, n);
-	list_slice(core, CONTAINER_OF(list_first(&client->lists), struct op, waiting));
+	struct list *n = turn_pieces(core)->list ? list_first(&core->coordinator.lists) : NULL;
+	if (n) {
+		struct client *client = CONTAINER_OF(n, struct client, listing);
+		turn_pieces(core)->list = false;
+		list_remove(n);
+		list_append(&core->coordinator.lists, n);
+		list_slice(core, CONTAINER_OF(list_first(&client->lists), struct op, waiting));
+	}
+	pending_left(core, PENDING_LISTS, !list_empty(&core->coordinator.lists));
 }
 
 static void list_begin_again(struct core *core, struct op *op, struct table *old) {
@@ -453,8 +462,12 @@ void local_tables_swapped(struct core *core, struct table *old) {
 	}
 }
 
-static bool local_forgotten(struct core *core, struct op *op) {
-	local_forget(core, op);
+static bool local_forget(struct core *core, struct op *op) {
+	if (op->kind == CORE_WAIT) {
+		local_end(core, op, PAWL_ECANCELED);
+	} else {
+		op_free(core, op);
+	}
 	return true;
 }
 
@@ -481,7 +494,7 @@ static bool wait_make(struct core *core, struct op *op, const struct core_reques
 
 const struct operation list_operation = { .begin = local_list, .make = list_make,
 	.timer = local_timer,
-	.leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
+	.leave = local_list_leave, .forget = local_forget, .release = local_list_free };
 const struct operation wait_operation = { .begin = local_wait, .make = wait_make,
 	.timer = local_timer,
-	.epoch = wait_epoch, .forget = local_forgotten };
+	.epoch = wait_epoch, .forget = local_forget };

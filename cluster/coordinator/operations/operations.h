@@ -107,11 +107,15 @@ void local_wait(struct core *core, struct op *op);
  * has come, or puts them off to the next turns of the loop. */
 void local_check_waits(struct core *core, struct key *key, const struct record *r);
 
+/* Tells whether waits are left at a node that has been without a quorum for request_timeout. */
+static inline bool local_unserved_left(const struct core *core) {
+	return core->coordinator.no_quorum && !list_empty(&core->coordinator.local_waits);
+}
+/* Answers such waits (section 5, No quorum), as many as one turn of the loop may. */
+void local_unserved_go_on(struct core *core);
+
 /* Answers waits that were put off, as many as one turn of the loop may. */
 void local_waits_go_on(struct core *core);
-
-/* The last caller is gone. Frees the operation. */
-void local_forget(struct core *core, struct op *op);
 
 /* Ends a wait with this error, unless the key has become free for it. Frees the operation. */
 void local_end(struct core *core, struct op *op, int error);
@@ -157,6 +161,10 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 void transfer_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- update.c ---- */
+
+/* Takes what the operation needs of the request, which is an update or a release that expects a
+ * value. */
+bool update_make(struct core *core, struct op *op, const struct core_request *r);
 
 void update_start(struct core *core, struct op *op);
 void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);

@@ -30,6 +30,26 @@ struct verdict {
 	bool others;
 };
 
+/* Returns for how long q masters have the lock_id by their own word, from the moment at which they
+ * were asked: the q-th latest end of its lease, less the drift (section 3, What a reader may count
+ * on). */
+static span_ns certain(const struct core *core, const struct op *op, const struct report_walk *w) {
+	span_ns longest[MASTERS_MAX];
+	uint32_t n = 0;
+	for (uint32_t told = w->told; told; told &= told - 1) {
+		const struct record *r =
+			op_reports(op)->replies[w->next[__builtin_ctz(told)]].record;
+		const span_ns left = r->left - record_delay(r);
+		uint32_t at = n++;
+		for (; at > 0 && longest[at - 1] < left; at--) {
+			longest[at] = longest[at - 1];
+		}
+		longest[at] = left;
+	}
+	const span_ns least = longest[core->quorum - 1];
+	return least > 0 ? span_shrink(least, core->config.drift_ppm) : 0;
+}
+
 /* Weighs all reports of one lock_id. */
 static void weigh_one(const struct core *core, struct op *op, const struct report_walk *w,
 	uint32_t silent, struct verdict *v) {
@@ -56,6 +76,7 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 	} else if (n >= core->quorum) {
 		record_put_terms(best, &terms);
 		best->end = end;
+		best->left = certain(core, op, w);
 		best->next = v->holders;
 		v->holders = best;
 	}
@@ -122,6 +143,7 @@ static void show_later(struct core *core, struct op *op) {
 	timer_stop(core, &op->timer);
 	op->state = OP_SHOWING;
 	list_append(&core->coordinator.showing, &op->waiting);
+	pending_add(core, PENDING_SHOWING);
 }
 
 void read_show_go_on(struct core *core) {
@@ -133,6 +155,7 @@ void read_show_go_on(struct core *core) {
 		op->state = OP_ROUND;
 		read_evaluate(core, op, true);
 	}
+	pending_left(core, PENDING_SHOWING, !list_empty(&core->coordinator.showing));
 }
 
 static void answer_holders(struct core *core, struct op *op, struct record *holders,

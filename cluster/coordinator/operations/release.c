@@ -58,6 +58,14 @@ static bool release_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
+/* A release that expects a value begins as an update, which writes the last value (section 2,
+ * Compare and release). */
+static bool release_make(struct core *core, struct op *op, const struct core_request *r) {
+	const bool expects = r->expect_value || r->expect_seq;
+	op->kind = expects ? CORE_UPDATE : CORE_RELEASE;
+	return !expects || update_make(core, op, r);
+}
+
 const struct operation release_operation = { .needs_lock_id = true, .of_holder = true,
-	.start = release_start, .answer = release_answer,
+	.make = release_make, .start = release_start, .answer = release_answer,
 	.evaluate = release_evaluate, .epoch = release_epoch, .catch_up = catch_up_send_again };

@@ -3,7 +3,6 @@
  * knows. Then the hand-over is a release that says who is next. */
 #include "operations.h"
 #include "operation.h"
-#include "first.h"
 
 static void nominate(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
@@ -50,12 +49,17 @@ static void evaluate_nominees(struct core *core, struct op *op, bool over) {
 	struct transfer_state *transfer = op_transfer(op);
 	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)),
 		named = op_votes(core, op, VOTE_BIT(VOTE_OK));
-	bool by_home = transfer->home >= 0 && op->votes[transfer->home].state == VOTE_OK;
+	const enum vote_state home = transfer->home >= 0 ? op->votes[transfer->home].state
+		: VOTE_GONE;
+	bool by_home = home == VOTE_OK;
 	if (named > 0 && (by_home || over || open == 0)) {
 		hand_over(core, op);
 	} else if (over || open == 0) {
+		/* Those who wait are in the home's queue, so nobody else can say that there is no
+		 * such waiter. */
 		COUNT(core, nominate_none);
-		op_reply_all(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum
+		op_reply_all(core, op, home == VOTE_ABSENT &&
+			op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum
 			? PAWL_ENOTFOUND : PAWL_ENOQUORUM);
 		op_finish(core, op);
 	}

@@ -1,5 +1,6 @@
 /* update.c: compare-and-set of a held record's value, in two phases under a ballot (section 2,
- * Update). */
+ * Update). A release that expects a value writes a last value in the same way, and goes on as a
+ * release (section 2, Compare and release). */
 #include "operation.h"
 #include "operations.h"
 
@@ -18,6 +19,26 @@ static bool expects(const struct op *op) {
 	return update->expect_value || update->expect_seq;
 }
 
+static bool is_last(struct ballot b) {
+	return (b.boot & BALLOT_LAST) != 0;
+}
+
+static enum vote_state vote_of(enum status s) {
+	switch (s) {
+	case STATUS_OK: return VOTE_OK;
+	case STATUS_NEED: return VOTE_NEED;
+	case STATUS_BALLOT: return VOTE_BALLOT;
+	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED:
+	case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
+		return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
 /* Prepares under a ballot above this node's clock and above what stood in the way. This is also the
  * next try after a pause. */
 void update_start(struct core *core, struct op *op) {
@@ -30,7 +51,7 @@ void update_start(struct core *core, struct op *op) {
 	}
 	clock_raise(core, above + 1);
 	update->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id),
-		(uint32_t)core->durable.boot & ~BALLOT_FIRST };
+		(uint32_t)core->durable.boot & ~(BALLOT_FIRST | BALLOT_LAST) };
 	update_forget_values(core, op);
 	update->error = PAWL_OK;
 	struct key *key = table_find(core, op->key);
@@ -38,9 +59,9 @@ void update_start(struct core *core, struct op *op) {
 	const struct slice none = slice_of(NULL, 0);
 	const struct ballot nobody = { 0, 0, 0 };
 	update->record = record_with_value(core, none, nobody);
-	update->own_value = own && expects(op) ? record_with_value(core, record_value(own),
-		nobody) : NULL;
-	if (update->record == NULL || (own && expects(op) && update->own_value == NULL)) {
+	const bool wants_own = own && (expects(op) || is_last(record_wrote(core, own)));
+	update->own_value = wants_own ? record_with_value(core, record_value(own), nobody) : NULL;
+	if (update->record == NULL || (wants_own && update->own_value == NULL)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
@@ -56,11 +77,11 @@ void update_start(struct core *core, struct op *op) {
 	update_evaluate(core, op, false);
 }
 
-/* Returns the value to be written: the new one, or the present one, which is written back because
- * the expectation failed. */
+/* Returns the value to be written: the new one, or the present one. That is written back where the
+ * expectation failed, and is the last value of a lock. */
 static struct slice value_to_write(const struct op *op) {
 	const struct update_state *update = op_update(op);
-	return update->error == PAWL_EMISMATCH ? record_value(update->record) : op->value;
+	return update->error || is_last(update->ballot) ? record_value(update->record) : op->value;
 }
 
 static void write_round(struct core *core, struct op *op) {
@@ -82,9 +103,16 @@ static void prepared(struct core *core, struct op *op) {
 		(update->expect_seq &&
 			ballot_compare(record_wrote(core, update->record),
 				update->expected_seq) == 0);
-	if (!fits) {
+	if (is_last(record_wrote(core, update->record))) {
+		/* Another release has tested its expectation, and perhaps q masters have its last
+		 * value. So the lock has ended, whatever this operation expects. */
+		update->error = PAWL_ELOST;
+		update->ballot.boot |= BALLOT_LAST;
+	} else if (!fits) {
 		COUNT(core, update_mismatch);
 		update->error = PAWL_EMISMATCH;
+	} else if (update->ends) {
+		update->ballot.boot |= BALLOT_LAST;
 	}
 	write_round(core, op);
 }
@@ -124,7 +152,8 @@ static void pause_and_retry(struct core *core, struct op *op) {
 		instant_add(core->now, prng_between(&core->prng, 0, most)));
 }
 
-static void finish(struct core *core, struct op *op, int error) {
+/* Answers. A release of a lock that is held no more is done (`released` is false). */
+static void reply(struct core *core, struct op *op, int error) {
 	struct update_state *update = op_update(op);
 	core->counts[COUNT_update_ok] += error == PAWL_OK;
 	core->counts[COUNT_update_unsure] += error == PAWL_EUNSURE;
@@ -138,7 +167,10 @@ static void finish(struct core *core, struct op *op, int error) {
 		/* Nothing was changed. Without memory for the present value the caller may ask
 		 * again. */
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
-			error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
+			error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY
+			: error == PAWL_ELOST && update->ends ? PAWL_OK
+			: error);
+		r->op = update->ends ? CORE_RELEASE : CORE_UPDATE;
 		r->acks = acks;
 		r->value_seq = update->ballot;
 		if (shows) {
@@ -147,7 +179,110 @@ static void finish(struct core *core, struct op *op, int error) {
 			r->entry.value_seq = update->ballot;
 		}
 	}
+}
+
+static void finish(struct core *core, struct op *op, int error) {
+	reply(core, op, error);
 	op_free(core, op);
+}
+
+/* ---- after the answer ---- */
+
+/* Sends a master the record, as it is described by `record`. */
+static void learn(struct core *core, struct op *op, uint32_t index, const struct message *record) {
+	struct message m = *record;
+	m.kind = MESSAGE_LEARN;
+	m.key = op->key;
+	m.key_hash = op->key_hash;
+	m.lock_id = op->lock_id;
+	m.lease_us = record->left_us;
+	m.left_us = 0;
+	COUNT(core, update_repaired);
+	op_ask(core, op, index, &m);
+	if (op->votes[index].state == VOTE_ASKED) {
+		op->votes[index].state = VOTE_LEARNING;
+	}
+}
+
+static void write_again(struct core *core, struct op *op, uint32_t index) {
+	struct message m = op_message(op, MESSAGE_WRITE);
+	m.value = value_to_write(op);
+	m.ballot = op_update(op)->ballot;
+	op_ask(core, op, index, &m);
+}
+
+/* Asks a master that has taken the write for the record, which is then sent to those that lack
+ * it: this node's own table need not have it. */
+static void fetch(struct core *core, struct op *op) {
+	struct update_state *update = op_update(op);
+	struct message m = op_message(op, MESSAGE_FETCH);
+	for (uint32_t i = 0; !update->fetching && i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_OK && peer_reachable(core, i)) {
+			update->fetching = true;
+			out_send(core, i, &m);
+		}
+	}
+}
+
+/* Section 2, Update, after the answer: a master that lacks the record, or has another's in its
+ * place, may still take the earlier value with the commit. So it is sent the record once. */
+static void write_missed(struct core *core, struct op *op, uint32_t index) {
+	struct vote *v = &op->votes[index];
+	if (v->state == VOTE_NEED || v->state == VOTE_HELD) {
+		v->state = VOTE_NEED;
+		fetch(core, op);
+	}
+}
+
+/* Q masters have the write. */
+static void written(struct core *core, struct op *op) {
+	reply(core, op, op_update(op)->error);
+	if (!op_update(op)->error) {
+		update_forget_values(core, op);
+	}
+	for (uint32_t i = 0; i < core->masters; i++) {
+		write_missed(core, op, i);
+	}
+	op_finish(core, op);
+}
+
+static void fetched(struct core *core, struct op *op, const struct message *record) {
+	op_update(op)->fetching = false;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state != VOTE_NEED) {
+			continue;
+		}
+		op->votes[i].state = VOTE_REFUSED;
+		if (record->status == STATUS_OK) {
+			learn(core, op, i, record);
+		}
+	}
+}
+
+static void update_late_answer(struct core *core, struct op *op, uint32_t from,
+	const struct message *m) {
+	if (m->kind == MESSAGE_FETCH_ANSWER) {
+		fetched(core, op, m);
+	} else if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
+		/* What it was sent before the answer has the earlier value. */
+		write_again(core, op, from);
+	} else if (m->kind == MESSAGE_WRITE_ANSWER) {
+		op->votes[from].state = vote_of(m->status);
+		write_missed(core, op, from);
+	} else {
+		catch_up_vote(op, from, m);
+	}
+}
+
+/* Q masters have a last value, so no update succeeds any more, and the lock is released. */
+static void end_lock(struct core *core, struct op *op) {
+	if (op_update(op)->error) {
+		reply(core, op, op_update(op)->error);
+	}
+	update_forget_values(core, op);
+	op->kind = CORE_RELEASE;
+	*op_release(op) = (struct release_state){ .had_any = true };
+	release_start(core, op);
 }
 
 #define LACKS (VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED))
@@ -185,11 +320,14 @@ static void write_failed(struct core *core, struct op *op) {
 	struct update_state *update = op_update(op);
 	const uint32_t perhaps = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE) |
 		VOTE_BIT(VOTE_LEARNING);
-	bool again = update->error == PAWL_EMISMATCH || op_votes(core, op, perhaps) == 0;
-	if (again && op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
+	bool again = update->error || op_votes(core, op, perhaps) == 0;
+	/* Nothing of this operation was written where its expectation failed. Where masters lack
+	 * the lock by now, the next try finds out whether it is lost. */
+	const uint32_t stands = VOTE_BIT(VOTE_BALLOT) | (update->error ? LACKS : 0);
+	if (again && op_votes(core, op, stands)) {
 		pause_and_retry(core, op);
 	} else {
-		finish(core, op, update->error == PAWL_EMISMATCH ? PAWL_ENOQUORUM : PAWL_EUNSURE);
+		finish(core, op, update->error ? PAWL_ENOQUORUM : PAWL_EUNSURE);
 	}
 }
 
@@ -204,8 +342,10 @@ void update_evaluate(struct core *core, struct op *op, bool over) {
 	if (good >= core->quorum) {
 		if (op->state == OP_ROUND) {
 			prepared(core, op);
+		} else if (is_last(op_update(op)->ballot)) {
+			end_lock(core, op);
 		} else {
-			finish(core, op, op_update(op)->error);
+			written(core, op);
 		}
 	} else if (failed) {
 		if (op->state == OP_ROUND) {
@@ -214,22 +354,6 @@ void update_evaluate(struct core *core, struct op *op, bool over) {
 			write_failed(core, op);
 		}
 	}
-}
-
-static enum vote_state vote_of(enum status s) {
-	switch (s) {
-	case STATUS_OK: return VOTE_OK;
-	case STATUS_NEED: return VOTE_NEED;
-	case STATUS_BALLOT: return VOTE_BALLOT;
-	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
-	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
-	case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED:
-	case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS:
-	case STATUS_LATER:
-		return VOTE_REFUSED;
-	}
-	return VOTE_REFUSED;
 }
 
 /* Only masters count whose value has a ballot above what their record noted. */
@@ -241,7 +365,7 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 		ballot_compare(m->ballot, record_wrote(core, update->record)) <= 0) {
 		return;
 	}
-	if (!expects(op)) {
+	if (!expects(op) && !is_last(m->ballot)) {
 		if (!record_write(core, &update->record, NULL, m->ballot, m->ballot)) {
 			v->state = VOTE_GONE;
 		}
@@ -262,22 +386,12 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
-	if (own == NULL) {
-		return;
+	if (own) {
+		struct message m;
+		message_clear(&m);
+		record_describe(core, own, &m);
+		learn(core, op, index, &m);
 	}
-	struct message m = op_message(op, MESSAGE_LEARN);
-	record_describe(core, own, &m);
-	m.lease_us = m.left_us;
-	COUNT(core, update_repaired);
-	op_ask(core, op, index, &m);
-	op->votes[index].state = VOTE_LEARNING;
-}
-
-static void write_again(struct core *core, struct op *op, uint32_t index) {
-	struct message m = op_message(op, MESSAGE_WRITE);
-	m.value = value_to_write(op);
-	m.ballot = op_update(op)->ballot;
-	op_ask(core, op, index, &m);
 }
 
 void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
@@ -332,8 +446,9 @@ static bool update_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-static bool update_make(struct core *core, struct op *op, const struct core_request *r) {
+bool update_make(struct core *core, struct op *op, const struct core_request *r) {
 	(void)core;
+	op_update(op)->ends = r->op == CORE_RELEASE;
 	op_update(op)->expect_value = r->expect_value;
 	op_update(op)->expect_seq = r->expect_seq;
 	op_update(op)->expected_seq = r->expected_seq;
@@ -343,4 +458,5 @@ static bool update_make(struct core *core, struct op *op, const struct core_requ
 const struct operation update_operation = { .needs_lock_id = true, .of_holder = true,
 	.make = update_make, .start = update_start,
 	.answer = update_answer, .evaluate = update_evaluate, .timer = update_timer,
-	.epoch = update_epoch, .clear = update_forget_values, .release = update_forget_values };
+	.epoch = update_epoch, .clear = update_forget_values,
+	.late_answer = update_late_answer, .release = update_forget_values };

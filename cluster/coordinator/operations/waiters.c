@@ -39,11 +39,8 @@ void waiters_start(struct core *core, struct op *op) {
 
 /* What this node tells itself takes one turn of the loop for each piece, as it would over a link.
  * One list comes after the other. */
-void waiters_go_on(struct core *core) {
-	struct list *n = list_first(&core->coordinator.asking);
-	struct op *op = CONTAINER_OF(n, struct op, waiting);
+static void ask_self(struct core *core, struct op *op) {
 	uint32_t last = op_reports(op)->replies_count;
-	list_remove(n);
 	if (op->kind != CORE_WAITERS) {
 		report_ask_on(core, op);
 		return;
@@ -55,6 +52,16 @@ void waiters_go_on(struct core *core) {
 		ask(core, op, core->self, last ? &op_reports(op)->replies[last - 1] : NULL);
 		waiters_evaluate(core, op, false);
 	}
+}
+
+void waiters_go_on(struct core *core) {
+	struct list *n = turn_pieces(core)->asked ? list_first(&core->coordinator.asking) : NULL;
+	if (n) {
+		turn_pieces(core)->asked = false;
+		list_remove(n);
+		ask_self(core, CONTAINER_OF(n, struct op, waiting));
+	}
+	pending_left(core, PENDING_ASKING, !list_empty(&core->coordinator.asking));
 }
 
 static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c,
@@ -223,6 +230,7 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 			ask(core, op, from, &reports->replies[reports->replies_count - 1]);
 		} else if (!list_linked(&op->waiting)) {
 			list_append(&core->coordinator.asking, &op->waiting);
+			pending_add(core, PENDING_ASKING);
 		}
 	}
 }

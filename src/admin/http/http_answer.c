@@ -48,7 +48,8 @@ void http_say(struct http_answer *answer, enum http_status status) {
 
 static unsigned http_live_count(const struct http_server *s) {
 	unsigned count = 0;
-	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
+	const struct list *all = &s->readers.all;
+	for (struct list *at = list_first(all); at; at = list_after(all, at)) {
 		count += CONTAINER_OF(at, struct http_connection, among)->live_size > 0;
 	}
 	return count;

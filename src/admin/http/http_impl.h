@@ -6,10 +6,30 @@
 #include "list.h"
 #include "stream.h"
 
+/* Connections that share a number of places. */
+struct http_places {
+	/* The one that has been silent for longest is the first. */
+	struct list all;
+	unsigned count;
+};
+
+/* Requests that wait for their turn, and share some of the thread. */
+struct http_line {
+	struct http_server *server;
+	struct list ready;
+	/* Answers the first of them. */
+	struct event *turn;
+	/* When the share of the thread is used up to, by CLOCK_BOOTTIME in nanoseconds. */
+	int64_t used_until;
+	/* How much longer than until now that may be. */
+	int64_t owed_max;
+};
+
 struct http_connection {
-	/* In http_server.all: the one that has been silent for longest is the first. */
+	/* In places->all: http_server.newcomers, and http_server.readers once it has read. */
 	struct list among;
-	/* In http_server.ready while the request waits for its turn. */
+	struct http_places *places;
+	/* In the ready requests of a line while the request waits for its turn. */
 	struct list ready;
 	struct http_server *server;
 	struct stream *stream;
@@ -38,12 +58,11 @@ struct http_server {
 	struct net_loop *loop;
 	const struct http_handlers *handlers;
 	void *ctx;
-	struct list all, ready;
-	unsigned count;
-	/* Answers the next request that is ready; and begins the next events of the streams. */
-	struct event *turn, *second;
-	/* When the share of the thread is used up to, by CLOCK_BOOTTIME in nanoseconds. */
-	int64_t used_until;
+	struct http_places newcomers, readers;
+	/* Probes and refusals, which are short; and all other requests. */
+	struct http_line probes, reads;
+	/* Begins the next events of the streams. */
+	struct event *second;
 	struct buffer body;
 };
 

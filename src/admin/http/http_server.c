@@ -16,21 +16,24 @@
 #define HTTP_REQUEST_S 10
 #define HTTP_IDLE_S 120
 #define HTTP_ANSWER_S 10
-/* All answers together take at most one part in this many of the time of the thread. */
+/* The answers of each line together take at most one part in this many of the time of the
+ * thread. */
 #define HTTP_SHARE 100
 /* How much of this time may be saved up for several answers at once. */
 #define HTTP_SAVED (2 * SPAN_S)
-/* How long the next answer waits at most. If an answer took longer than a hundredth of this, the
- * thread did not run meanwhile, and clients need not pay for that. */
-#define HTTP_OWED SPAN_S
+/* How long the next answer waits at most, in the line of probes and in that of all others. If an
+ * answer took longer than a hundredth of this, the thread did not run meanwhile, and clients need
+ * not pay for that. */
+#define HTTP_PROBES_OWED (5 * SPAN_MS)
+#define HTTP_READS_OWED SPAN_S
 
 /* ---- connections ---- */
 
 static void http_end(struct http_connection *c) {
-	struct http_server *s = c->server;
+	const struct http_server *s = c->server;
 	list_remove(&c->among);
 	list_remove(&c->ready);
-	s->count--;
+	c->places->count--;
 	stream_free(c->stream);
 	event_free(c->deadline);
 	alloc_free(s->loop->alloc, c, sizeof *c);
@@ -50,37 +53,91 @@ static void http_on_deadline(evutil_socket_t fd, short what, void *ctx) {
 /* The connection has done something, so that it is the last one to make room. */
 static void http_touch(struct http_connection *c) {
 	list_remove(&c->among);
-	list_append(&c->server->all, &c->among);
+	list_append(&c->places->all, &c->among);
+}
+
+/* ---- places ---- */
+
+/* Returns the newcomer that makes room for another one: the first whose client is not welcome, or
+ * not known yet; if there is none, the one that has been silent for longest. */
+static struct list *http_newcomer_to_go(const struct http_places *newcomers) {
+	const struct list *all = &newcomers->all;
+	for (struct list *at = list_first(all); at; at = list_after(all, at)) {
+		if (!CONTAINER_OF(at, struct http_connection, among)->welcome) {
+			return at;
+		}
+	}
+	return list_first(all);
+}
+
+/* Returns the reader that makes room for another one: the one that has been silent for longest.
+ * Those whose request waits for its turn stay as long as others can go. */
+static struct list *http_reader_to_go(const struct http_places *readers) {
+	const struct list *all = &readers->all;
+	for (struct list *at = list_first(all); at; at = list_after(all, at)) {
+		if (!list_linked(&CONTAINER_OF(at, struct http_connection, among)->ready)) {
+			return at;
+		}
+	}
+	return list_first(all);
+}
+
+static void http_take_place(struct http_connection *c, struct http_places *places) {
+	list_append(&places->all, &c->among);
+	places->count++;
+	c->places = places;
+}
+
+/* The connection asks for more than a probe. */
+static void http_become_reader(struct http_connection *c) {
+	struct http_places *readers = &c->server->readers;
+	if (c->places == readers) {
+		return;
+	}
+	list_remove(&c->among);
+	c->places->count--;
+	if (readers->count >= HTTP_READERS_MAX) {
+		http_end(CONTAINER_OF(http_reader_to_go(readers), struct http_connection, among));
+	}
+	http_take_place(c, readers);
 }
 
 /* ---- turns ---- */
 
-static void http_next_turn(struct http_server *s) {
-	if (list_empty(&s->ready)) {
+static void http_next_turn(struct http_line *line) {
+	if (list_empty(&line->ready)) {
 		return;
 	}
-	int64_t wait = s->used_until - time_source_now().boot;
+	int64_t wait = line->used_until - time_source_now().boot;
 	wait = wait > 0 ? wait : 0;
 	const struct timeval at = { (time_t)(wait / SPAN_S),
 		(suseconds_t)(wait % SPAN_S / SPAN_US) };
-	event_add(s->turn, &at);
+	event_add(line->turn, &at);
 }
 
-static void http_wait_for_turn(struct http_connection *c) {
+/* A request has come, or bytes that are none and are refused. */
+static void http_wait_for_turn(struct http_connection *c, enum http_read read,
+	const struct http_request *request) {
+	struct http_server *s = c->server;
+	bool brief = read != HTTP_READ_COMPLETE || !c->welcome || s->handlers->is_probe(request);
+	struct http_line *line = brief ? &s->probes : &s->reads;
 	stream_hold(c->stream);
-	if (!list_linked(&c->ready)) {
-		list_append(&c->server->ready, &c->ready);
+	if (!brief) {
+		http_become_reader(c);
 	}
-	http_next_turn(c->server);
+	if (!list_linked(&c->ready)) {
+		list_append(&line->ready, &c->ready);
+	}
+	http_next_turn(line);
 }
 
 /* An answer uses up the share of the thread for a hundred times as long as it took. */
-static void http_charge(struct http_server *s, struct instant begun) {
+static void http_charge(struct http_line *line, struct instant begun) {
 	struct instant now = time_source_now();
-	int64_t until = s->used_until > now.boot - HTTP_SAVED ? s->used_until
+	int64_t until = line->used_until > now.boot - HTTP_SAVED ? line->used_until
 		: now.boot - HTTP_SAVED;
 	until += HTTP_SHARE * instant_elapsed_short(now, begun);
-	s->used_until = until < now.boot + HTTP_OWED ? until : now.boot + HTTP_OWED;
+	line->used_until = until < now.boot + line->owed_max ? until : now.boot + line->owed_max;
 }
 
 /* ---- requests ---- */
@@ -114,9 +171,10 @@ static void http_read_on(struct http_connection *c) {
 	enum http_status status;
 	size_t size;
 	struct slice input = stream_input(c->stream);
-	if (input.size > 0 && http_request_read(input, &request, &size, &status)
-			!= HTTP_READ_MORE) {
-		http_wait_for_turn(c);
+	enum http_read read = input.size > 0
+		? http_request_read(input, &request, &size, &status) : HTTP_READ_MORE;
+	if (read != HTTP_READ_MORE) {
+		http_wait_for_turn(c, read, &request);
 		return;
 	}
 	http_set_deadline(c, input.size > 0 ? HTTP_REQUEST_S : HTTP_IDLE_S);
@@ -188,9 +246,10 @@ static void http_serve(struct http_connection *c) {
 void http_server_finish(struct http_server *s, uint64_t later,
 	void (*fill)(void *ctx, struct http_answer *out), void *ctx) {
 	struct http_answer answer = { .body = { .to = &s->body } };
-	struct list *at = list_first(&s->all);
+	const struct list *all = &s->readers.all;
+	struct list *at = list_first(all);
 	while (at && CONTAINER_OF(at, struct http_connection, among)->later != later) {
-		at = list_after(&s->all, at);
+		at = list_after(all, at);
 	}
 	if (!at) {
 		return;
@@ -205,13 +264,13 @@ void http_server_finish(struct http_server *s, uint64_t later,
 	}
 	http_write(c, c->later_head, &answer);
 	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
-	http_charge(s, begun);
+	http_charge(&s->reads, begun);
 	http_send(c);
 }
 
 static void http_on_turn(evutil_socket_t fd, short what, void *ctx) {
-	struct http_server *s = ctx;
-	struct list *first = list_first(&s->ready);
+	struct http_line *line = ctx;
+	struct list *first = list_first(&line->ready);
 	(void)fd;
 	(void)what;
 	if (first) {
@@ -222,9 +281,9 @@ static void http_on_turn(evutil_socket_t fd, short what, void *ctx) {
 		} else {
 			http_serve(c);
 		}
-		http_charge(s, begun);
+		http_charge(line, begun);
 	}
-	http_next_turn(s);
+	http_next_turn(line);
 }
 
 /* A second is over: every stream gets its next event, unless its reader is slow. */
@@ -232,13 +291,14 @@ static void http_on_second(evutil_socket_t fd, short what, void *ctx) {
 	struct http_server *s = ctx;
 	(void)fd;
 	(void)what;
-	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
+	const struct list *all = &s->readers.all;
+	for (struct list *at = list_first(all); at; at = list_after(all, at)) {
 		struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
 		if (c->live_size && !c->writing && !list_linked(&c->ready)) {
-			list_append(&s->ready, &c->ready);
+			list_append(&s->reads.ready, &c->ready);
 		}
 	}
-	http_next_turn(s);
+	http_next_turn(&s->reads);
 }
 
 /* ---- the events of a stream ---- */
@@ -267,9 +327,10 @@ static ssize_t http_on_data(void *ctx, struct slice bytes, struct instant now) {
 	enum http_status status;
 	size_t size;
 	(void)now;
-	if (http_request_read(bytes, &request, &size, &status) != HTTP_READ_MORE) {
+	enum http_read read = http_request_read(bytes, &request, &size, &status);
+	if (read != HTTP_READ_MORE) {
 		http_touch(c);
-		http_wait_for_turn(c);
+		http_wait_for_turn(c, read, &request);
 	} else if (stream_input(c->stream).size == 0) {
 		/* This is the first piece of a request. */
 		http_set_deadline(c, HTTP_REQUEST_S);
@@ -298,30 +359,12 @@ static const struct stream_handlers http_stream_handlers = { .ready = http_on_re
 
 /* ---- life ---- */
 
-/* Returns the connection that makes room for another one: the first whose client is not welcome, or
- * not known yet; if there is none, the one that has been silent for longest. Those whose request
- * waits for its turn stay as long as others can go. */
-static struct list *http_victim(const struct http_server *s) {
-	struct list *silent = NULL;
-	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
-		const struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
-		if (!list_linked(&c->ready) && !c->welcome) {
-			return at;
-		}
-		silent = silent || list_linked(&c->ready) ? silent : at;
-	}
-	return silent ? silent : list_first(&s->all);
-}
-
-static void http_make_room(struct http_server *s) {
-	if (s->count >= HTTP_CONNECTIONS_MAX) {
-		http_end(CONTAINER_OF(http_victim(s), struct http_connection, among));
-	}
-}
-
 void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
 	const struct origin *from) {
-	http_make_room(s);
+	if (s->newcomers.count >= HTTP_NEWCOMERS_MAX) {
+		http_end(CONTAINER_OF(http_newcomer_to_go(&s->newcomers), struct http_connection,
+			among));
+	}
 	struct http_connection *c = alloc_new(s->loop->alloc, sizeof *c);
 	struct event *deadline = c ? evtimer_new(s->loop->base, http_on_deadline, c) : NULL;
 	const struct stream_options options = { .loop = s->loop, .take_fd = take_fd, .tls = tls,
@@ -344,9 +387,22 @@ void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
 	}
 	*c = (struct http_connection){ .server = s, .stream = stream, .deadline = deadline,
 		.from = *from, .tls = tls, .welcome = !tls };
-	list_append(&s->all, &c->among);
-	s->count++;
+	http_take_place(c, &s->newcomers);
 	http_set_deadline(c, HTTP_REQUEST_S);
+}
+
+/* Returns false if there is no memory. */
+static bool http_line_init(struct http_line *line, struct http_server *s, int64_t owed_max) {
+	*line = (struct http_line){ .server = s, .owed_max = owed_max };
+	list_init(&line->ready);
+	line->turn = evtimer_new(s->loop->base, http_on_turn, line);
+	return line->turn != NULL;
+}
+
+static void http_line_done(const struct http_line *line) {
+	if (line->turn) {
+		event_free(line->turn);
+	}
 }
 
 int http_server_new(const struct http_options *options, struct http_server **out) {
@@ -356,13 +412,14 @@ int http_server_new(const struct http_options *options, struct http_server **out
 	}
 	*s = (struct http_server){ .loop = options->loop, .handlers = options->handlers,
 		.ctx = options->ctx };
-	list_init(&s->all);
-	list_init(&s->ready);
+	list_init(&s->newcomers.all);
+	list_init(&s->readers.all);
 	buffer_init(&s->body, s->loop->alloc, HTTP_BODY_BYTES_MAX);
 	static const struct timeval second = { 1, 0 };
-	s->turn = evtimer_new(s->loop->base, http_on_turn, s);
+	bool lines = http_line_init(&s->probes, s, HTTP_PROBES_OWED)
+		&& http_line_init(&s->reads, s, HTTP_READS_OWED);
 	s->second = event_new(s->loop->base, -1, EV_PERSIST, http_on_second, s);
-	if (!s->turn || !s->second || event_add(s->second, &second) != 0) {
+	if (!lines || !s->second || event_add(s->second, &second) != 0) {
 		http_server_free(s);
 		return PAWL_ENOMEM;
 	}
@@ -370,11 +427,16 @@ int http_server_new(const struct http_options *options, struct http_server **out
 	return 0;
 }
 
-void http_server_end_all(struct http_server *s) {
+static void http_end_places(struct http_places *places) {
 	struct list *first;
-	while ((first = list_first(&s->all)) != NULL) {
+	while ((first = list_first(&places->all)) != NULL) {
 		http_end(CONTAINER_OF(first, struct http_connection, among));
 	}
+}
+
+void http_server_end_all(struct http_server *s) {
+	http_end_places(&s->newcomers);
+	http_end_places(&s->readers);
 }
 
 void http_server_free(struct http_server *s) {
@@ -382,9 +444,8 @@ void http_server_free(struct http_server *s) {
 		return;
 	}
 	http_server_end_all(s);
-	if (s->turn) {
-		event_free(s->turn);
-	}
+	http_line_done(&s->probes);
+	http_line_done(&s->reads);
 	if (s->second) {
 		event_free(s->second);
 	}

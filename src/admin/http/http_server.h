@@ -7,8 +7,15 @@
  * An answer that the owner does not know yet comes later, and meanwhile nothing is read. A stream
  * of events becomes READY again each second, if all before it has left.
  *
- * If a connection comes and there is no room, another one goes: one whose client may not read, or
- * is not known yet; if there is none, the one that has been silent for longest. */
+ * Whoever watches over the node has to reach it however many others read. So probes of its health,
+ * which are short, have a line of their own for their turn, with as much of the thread as all other
+ * requests; and a connection that has asked for nothing else, or for nothing yet, does not compete
+ * with readers for a place. Without this a node whose readers are busy is taken for dead, and
+ * started again.
+ *
+ * If a connection comes and there is no room, another newcomer goes: one whose client may not read,
+ * or is not known yet; if there is none, the one that has been silent for longest. Readers make
+ * room for one another. */
 #ifndef PAWL_ADMIN_HTTP_SERVER_H
 #define PAWL_ADMIN_HTTP_SERVER_H
 
@@ -20,8 +27,10 @@
 
 /* The largest answer in bytes, without its header. */
 #define HTTP_BODY_BYTES_MAX (1u << 20)
-/* The largest number of connections, and of those that get a stream of events. */
-#define HTTP_CONNECTIONS_MAX 32
+/* The largest number of connections that have asked for more than probes; of all others; and of
+ * those that get a stream of events. */
+#define HTTP_READERS_MAX 32
+#define HTTP_NEWCOMERS_MAX 32
 #define HTTP_LIVE_MAX 8
 /* The largest path with its query of a stream of events, in bytes. */
 #define HTTP_LIVE_TARGET_BYTES 256
@@ -59,6 +68,8 @@ struct http_handlers {
 	 * connection ends. */
 	void (*answer)(void *ctx, const struct http_caller *caller,
 		const struct http_request *request, struct http_answer *out);
+	/* Returns whether this is a probe of the node's health, whose answer is short. */
+	bool (*is_probe)(const struct http_request *request);
 	/* Returns whether a client whose certificate has this name may read. `name` is empty if it
 	 * has shown no certificate of a client. This is asked for connections over TLS only. */
 	bool (*may)(void *ctx, struct slice name);

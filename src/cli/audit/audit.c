@@ -51,20 +51,21 @@ static const char *const kinds[] = { [AUDIT_OVERLAP] = "overlap", [AUDIT_TOKENS]
 static void print_holder(const struct audit_lines *lines, const char *label,
 	const struct audit_line *line) {
 	const char *owner = audit_lines_text(lines, line->owner);
-	printf("  %-7s owner %s, token %" PRIu64 ", lock %s, by %s: %s, line %" PRIu64 "\n", label,
+	output_line(stdout,
+		"  %-7s owner %s, token %" PRIu64 ", lock %s, by %s: %s, line %" PRIu64, label,
 		*owner ? owner : "-", line->token, audit_lines_text(lines, line->lock),
 		audit_lines_text(lines, line->node), line->file, line->number);
 }
 
 static void print_place(const char *label, const struct audit_line *line) {
-	printf("  %-7s %s, line %" PRIu64 ": seq %" PRIu64 "\n", label, line->file, line->number,
-		line->seq);
+	output_line(stdout, "  %-7s %s, line %" PRIu64 ": seq %" PRIu64, label, line->file,
+		line->number, line->seq);
 }
 
 static void print_finding(const struct audit_lines *lines, const struct audit_finding *f) {
 	printf("%s %s: ", f->possible ? "possible" : "VIOLATION", kinds[f->kind]);
-	const char *key = audit_lines_text(lines, f->then->key),
-		*node = audit_lines_text(lines, f->then->node);
+	const char *key = output_name(audit_lines_text(lines, f->then->key)),
+		   *node = output_name(audit_lines_text(lines, f->then->node));
 	switch (f->kind) {
 	case AUDIT_OVERLAP:
 		printf("key %s had two holders, for at least %" PRId64 ".%06" PRId64 " s\n", key,

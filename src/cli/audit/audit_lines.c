@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "output.h"
+
 /* The longest line that a node writes has a few KiB. */
 #define AUDIT_LINE_MAX (1u << 20)
 
@@ -70,25 +72,36 @@ void audit_lines_free(struct audit_lines *lines) {
 /* ---- fields ---- */
 
 static bool wrong(const struct reading *r, const char *what) {
-	fprintf(stderr, "pawl: audit check: %s, line %llu: %s\n", r->file,
+	output_line(stderr, "pawl: audit check: %s, line %llu: %s", r->file,
 		(unsigned long long)r->number, what);
 	return false;
 }
 
-/* Bytes that are no UTF-8 are in NAME_hex: they get a name that no text has. */
+static uint32_t hex_name_of(const struct reading *r, const char *digits) {
+	char marked[2200];
+	snprintf(marked, sizeof marked, "hex:%s", digits);
+	return name_of(&r->to->names, marked);
+}
+
+/* Bytes that are no UTF-8 are in NAME_hex: they get a name that no text has, and so does a text
+ * with a zero byte in it. */
 static uint32_t text_field(const struct reading *r, const json_t *object, const char *name) {
-	char hex_name[32], marked[2200];
+	char hex_name[32];
 	const json_t *value = json_object_get(object, name);
 	if (json_is_string(value)) {
-		return name_of(&r->to->names, json_string_value(value));
+		const char *text = json_string_value(value);
+		const size_t size = json_string_length(value);
+		if (strlen(text) == size) {
+			return name_of(&r->to->names, text);
+		}
+		char *digits = output_hex((struct pawl_bytes){ text, size });
+		const uint32_t number = hex_name_of(r, digits);
+		free(digits);
+		return number;
 	}
 	snprintf(hex_name, sizeof hex_name, "%s_hex", name);
 	value = json_object_get(object, hex_name);
-	if (!json_is_string(value)) {
-		return AUDIT_NONE;
-	}
-	snprintf(marked, sizeof marked, "hex:%s", json_string_value(value));
-	return name_of(&r->to->names, marked);
+	return json_is_string(value) ? hex_name_of(r, json_string_value(value)) : AUDIT_NONE;
 }
 
 static int64_t number_field(const json_t *object, const char *name) {
@@ -206,7 +219,7 @@ static bool cut_by_crash(struct reading *r, const json_t *next) {
 
 static bool take_text(struct reading *r, const char *text, size_t size) {
 	json_error_t problem;
-	json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+	json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
 	if (!json_is_object(object)) {
 		json_decref(object);
 		object = NULL;
@@ -225,7 +238,7 @@ bool audit_lines_read(struct audit_lines *lines, const char *file) {
 	struct reading r = { .to = lines, .file = file };
 	FILE *in = fopen(file, "r");
 	if (!in) {
-		fprintf(stderr, "pawl: audit check: %s: %s\n", file, strerror(errno));
+		output_line(stderr, "pawl: audit check: %s: %s", file, strerror(errno));
 		return false;
 	}
 	char *text = NULL;
@@ -241,7 +254,7 @@ bool audit_lines_read(struct audit_lines *lines, const char *file) {
 			: wrong(&r, "the line is too long");
 	}
 	if (good && ferror(in)) {
-		fprintf(stderr, "pawl: audit check: %s: %s\n", file, strerror(errno));
+		output_line(stderr, "pawl: audit check: %s: %s", file, strerror(errno));
 		good = false;
 	}
 	free(text);

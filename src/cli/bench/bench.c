@@ -339,10 +339,16 @@ static int bench_run(struct cli_command_line *line) {
 		fprintf(stderr, "pawl bench: out of memory\n");
 		return CLI_REFUSED;
 	}
+	const char *given = line->endpoints;
+	char *nodes = cli_nodes(line);
+	line->endpoints = nodes;
 	for (uint64_t i = 0; i < b->connections; i++) {
 		b->clients[i] = connect_rotated(b, i);
 	}
-	if (!measure(b)) {
+	bool measured = measure(b);
+	line->endpoints = given;
+	free(nodes);
+	if (!measured) {
 		return CLI_UNREACHABLE;
 	}
 	if (line->json) {

@@ -1,6 +1,7 @@
 /* bench_cycle.c: the modes cycle, handoff and gap: they acquire, release, and begin again. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench.h"
 
@@ -13,7 +14,7 @@ struct slot {
 
 	/* For the first slot of each connection: the endpoint of the last grant. */
 	bool first;
-	const char *endpoint;
+	char *endpoint;
 	char key[BENCH_KEY_BYTES];
 	struct pawl_id lock_id;
 	/* When the acquire was sent, in ns. */
@@ -57,9 +58,10 @@ static void note_grant(struct bench *b, int64_t now) {
 
 static void note_endpoint(struct slot *s) {
 	const char *endpoint = pawl_endpoint(s->client);
-	if (s->first && *endpoint) {
-		s->bench->moves += s->endpoint && s->endpoint != endpoint;
-		s->endpoint = endpoint;
+	if (s->first && *endpoint && !(s->endpoint && strcmp(s->endpoint, endpoint) == 0)) {
+		s->bench->moves += s->endpoint != NULL;
+		free(s->endpoint);
+		s->endpoint = strdup(endpoint);
 	}
 }
 
@@ -93,6 +95,7 @@ static void on_acquired(struct pawl_result *take_result, void *arg) {
 static void slot_acquire(struct slot *s) {
 	struct bench *b = s->bench;
 	if (bench_enough(b)) {
+		free(s->endpoint);
 		free(s);
 		bench_slot_ended(b);
 		return;

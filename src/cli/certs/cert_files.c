@@ -25,7 +25,7 @@ _Noreturn void cert_fail(const struct cert *c, const char *what, const char *whi
 		output_json_set(object, "error", error);
 		output_json(object);
 	}
-	fprintf(stderr, "pawl cert: %s %s: %s\n", what, which, why);
+	output_line(stderr, "pawl cert: %s %s: %s", what, which, why);
 	exit(CLI_REFUSED);
 }
 

@@ -36,7 +36,7 @@ static void ask(struct cluster_answers *s, char *endpoint) {
 }
 
 bool cluster_answers_ask(struct cluster_answers *s) {
-	s->list = strdup(s->line->endpoints);
+	s->list = cli_nodes(s->line);
 	s->base = event_base_new();
 	if (!s->list || !s->base) {
 		fputs("pawl: out of memory\n", stderr);

@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-#define CLUSTER_ASKED_MAX 32
+#define CLUSTER_ASKED_MAX 64
+#define CLUSTER_ENDPOINT_BYTES 352
 
 struct cluster_asked {
 	char *endpoint;

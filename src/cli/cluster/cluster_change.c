@@ -39,7 +39,7 @@ struct changing {
 	int silent;
 
 	/* The node that coordinates the change, as far as is known. */
-	char endpoint[320];
+	char endpoint[CLUSTER_ENDPOINT_BYTES];
 
 	/* Another node coordinates now, because the first one no longer answers. What the first one
 	 * has begun may go on. */
@@ -239,6 +239,15 @@ static void tell_masters(struct progress *p, const char *what, const struct view
 	}
 }
 
+/* Marks the node that this change has taken out. */
+static void mark_leaver(const struct changing *c, struct view *v) {
+	const struct pawl_change *change = &c->wanted->change;
+	const bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
+	for (size_t i = 0; i < v->count; i++) {
+		v->nodes[i].has_left = leaves && strcmp(v->nodes[i].name, change->name) == 0;
+	}
+}
+
 /* Tells who votes now, and what is left to do. */
 static void tell_view(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
@@ -248,6 +257,7 @@ static void tell_view(struct changing *c) {
 		view_read(&v, status->tree);
 		tell_masters(&c->progress, "vote", &v, true);
 		tell_masters(&c->progress, "do not vote yet", &v, false);
+		mark_leaver(c, &v);
 		advice_give(&v, say_advice, &c->progress);
 	}
 	pawl_result_free(status);
@@ -380,7 +390,7 @@ static void note_certificate(struct changing *c, const struct view *v) {
  * node that is not in the cluster would refuse the change, or tell old news. */
 static void connect_to(struct changing *c, const struct cluster_answers *answers,
 	const struct cluster_asked *best) {
-	char list[2 * 1024];
+	char list[CLUSTER_ASKED_MAX * CLUSTER_ENDPOINT_BYTES];
 	size_t used = (size_t)snprintf(list, sizeof list, "%s", best->endpoint);
 	for (size_t i = 0; i < answers->count && used < sizeof list; i++) {
 		if (&answers->asked[i] != best) {

@@ -225,12 +225,14 @@ static void take_operands(const struct cli_command_line *line, const struct verb
 /* The forced start is done to the node that answers, so that must be the node which the user
  * means. */
 static void check_force(const struct cli_command_line *line) {
-	if (strchr(line->endpoints, ',')) {
+	char *nodes = cli_nodes(line);
+	if (strchr(nodes, ',')) {
 		cli_misuse(line,
 			"force is for one node, which starts over as the only master: give only "
 			"that one with --endpoints (now: %s)",
-			line->endpoints);
+			nodes);
 	}
+	free(nodes);
 }
 
 void cluster_read_line(struct cli_command_line *line, struct cluster_wanted *w) {

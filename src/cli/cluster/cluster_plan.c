@@ -58,13 +58,13 @@ static void remove_node(const struct view *v, const char *name, struct cluster_p
 	leave(&p->after, name);
 }
 
-/* If the change has been made already, the old node is gone and the new one is a master. */
+/* If the old node is not in the cluster, the change has been made already, or a name is mistyped.
+ * Only if the old node still runs, and so is known, the first is sure. */
 static void replace_node(const struct view *v, const struct pawl_change *change,
 	struct cluster_plan *p) {
 	bool master = cluster_names_have(&p->before.masters, change->name);
 	if (!has(&p->before, change->name)) {
-		bool made = cluster_names_have(&p->before.masters, change->other);
-		p->unknown = made || view_find(v, change->name) ? NULL : change->name;
+		p->unknown = view_find(v, change->name) ? NULL : change->name;
 		return;
 	}
 	leave(&p->after, change->name);

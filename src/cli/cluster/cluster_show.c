@@ -58,7 +58,8 @@ static void print_nodes(const struct view *v) {
 
 static void say_line(void *ctx, const char *sentence) {
 	bool *any = ctx;
-	printf("%s  - %s\n", *any ? "" : "\nWhat to do:\n", sentence);
+	fputs(*any ? "" : "\nWhat to do:\n", stdout);
+	output_line(stdout, "  - %s", sentence);
 	*any = true;
 }
 
@@ -144,11 +145,33 @@ static void advise_links(const struct cluster_answers *s, const struct view *v, 
 	}
 }
 
+/* Names the nodes that go on as the cluster from before a forced start, which the best node is not
+ * linked with: a majority of them grants what the new cluster grants, too. */
+static void advise_old_cluster(const struct cluster_answers *s, const struct view *v,
+	advice_say *say, void *ctx) {
+	for (size_t i = 0; i < s->count; i++) {
+		const struct pawl_value *status = cluster_answer(&s->asked[i]);
+		const char *name = status ? field_text(status, "node") : "";
+		const int64_t epoch = status ? field_int(status, "epoch", 0) : 0;
+		const struct view_node *known = view_find(v, name);
+		if (epoch > 0 && view_is_from_before(v, epoch) && !(known && known->linked)) {
+			char text[512];
+			snprintf(text, sizeof text,
+				"%s goes on as the cluster from before it was started over with "
+				"%s, and grants again what is held there: stop it, and empty its "
+				"state directory",
+				name, v->node);
+			say(ctx, text);
+		}
+	}
+}
+
 /* Gives the advice, and names the endpoints where no node answers. */
 static void advise_all(const struct cluster_answers *s, const struct view *v, advice_say *say,
 	void *ctx) {
 	advice_give(v, say, ctx);
 	advise_links(s, v, say, ctx);
+	advise_old_cluster(s, v, say, ctx);
 	for (size_t i = 0; i < s->count; i++) {
 		if (!cluster_answer(&s->asked[i])) {
 			char text[512];

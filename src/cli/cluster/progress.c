@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output.h"
+
 void progress_init(struct progress *p, FILE *to) {
 	*p = (struct progress){ .to = to };
 	p->rewrites = to && isatty(fileno(to)) == 1;
@@ -53,9 +55,8 @@ void progress_say(struct progress *p, const char *format, ...) {
 	wipe(p);
 	va_list args;
 	va_start(args, format);
-	vfprintf(p->to, format, args);
+	output_line_of(p->to, format, args);
 	va_end(args);
-	fputc('\n', p->to);
 	fflush(p->to);
 }
 

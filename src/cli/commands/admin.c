@@ -34,7 +34,8 @@ static const char break_help[] =
 /* Shows the user whose lock would be broken. Returns whether the user says yes. */
 static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 	char answer[16] = "";
-	fprintf(stderr, e->closing ? "'%s' was held by " : "'%s' is held by ", key);
+	fprintf(stderr, e->closing ? "'%s' was held by " : "'%s' is held by ",
+		output_name(key));
 	output_bytes(stderr, e->owner, 0);
 	fprintf(stderr, ", token %" PRIu64, e->token);
 	if (e->closing) {

@@ -221,12 +221,14 @@ static struct pawl *kick_connect(struct cli_command_line *line, const char *what
 			what);
 	}
 	if (!slash) {
-		if (strchr(line->endpoints, ',')) {
+		char *nodes = cli_nodes(line);
+		if (strchr(nodes, ',')) {
 			cli_misuse(line,
 				"'%s' may mean another connection at each node: write NODE/ID, as "
 				"pawl clients shows it",
 				what);
 		}
+		free(nodes);
 		return cli_connect(line);
 	}
 	char *node = strndup(what, (size_t)(slash - what));

@@ -46,6 +46,10 @@ struct explained {
 	int64_t promised_ms;
 	size_t promises;
 
+	/* The node with which the cluster was started over without the one that answers; "" for
+	 * none. */
+	char newer[300];
+
 	/* Some master has left records out, so more masters may know a holder than it seems. */
 	bool more;
 };
@@ -195,13 +199,24 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 	}
 }
 
+static void print_newer(const struct explained *x) {
+	if (*x->newer) {
+		const char *newer = output_name(x->newer);
+		printf("NOT CURRENT: the cluster was started over with %s, and the node that says "
+			"this has the state from before. Ask %s (--endpoints); pawl status says "
+			"what to do with this node.\n",
+			newer, newer);
+	}
+}
+
 static void print_holders(const struct explained *x) {
 	printf("Held by:\n");
 	for (size_t i = 0; i < x->count; i++) {
 		print_holder(x, &x->seen[i]);
 	}
 	if (x->count == 0) {
-		printf("  nobody\n");
+		printf(x->voting < x->quorum ? "  not known: too few masters answer\n"
+			: "  nobody\n");
 	}
 	if (x->answer->more) {
 		printf("  There may be more: some masters had too many records for one answer.\n");
@@ -230,7 +245,7 @@ static size_t place(const struct explained *x) {
 
 static void print_waiters(const struct explained *x) {
 	printf("Waiting, in this order%s%s:\n", x->home ? ", as kept by " : "",
-		x->home ? x->home : "");
+		output_name(x->home ? x->home : ""));
 	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
 		const struct pawl_waiter *w = &x->waiters->waiters[i];
 		const char *who = terms_who(w->owner, w->host, w->pid, w->label, w->identity);
@@ -238,7 +253,7 @@ static void print_waiters(const struct explained *x) {
 		output_bytes(stdout, w->owner, 0);
 		printf("%s%s%s: %s, for %s, at %s", *who ? " (" : "", who, *who ? ")" : "",
 			terms_text(w->mode, w->permits, w->of, NULL, 0),
-			output_duration(w->since_ms), w->node);
+			output_duration(w->since_ms), output_name(w->node));
 		printf(w->priority ? ", priority %" PRId32 "\n" : "\n", w->priority);
 	}
 	if (!x->waiters) {
@@ -367,10 +382,11 @@ static void print_remedy(const struct explained *x) {
 	}
 	bool waited = x->waiters && x->waiters->waiter_count;
 	size_t closing = count_seen(x, closes), barred = count_seen(x, is_barred);
+	const char *key = output_name(x->key);
 	printf("What would free it:\n");
 	if (closing < x->count) {
 		printf("  its holder: by releasing it; pawl ask-release %s%s asks for that\n",
-			x->key, waited ? " --to WAITER" : "");
+			key, waited ? " --to WAITER" : "");
 	}
 	printf("  time:       in %s at most%s%s\n", output_duration(longest),
 		delay ? ", which is its lease and then its lock delay" : "",
@@ -378,11 +394,11 @@ static void print_remedy(const struct explained *x) {
 	if (closing == x->count) {
 		printf("  you:        pawl break %s --now opens it (administrators); make sure "
 			"first that nothing of the last holder is still running\n",
-			x->key);
+			key);
 	} else if (barred < x->count) {
 		printf("  you:        pawl break %s bars its holder from extending "
 			"(administrators)\n",
-			x->key);
+			key);
 	}
 }
 
@@ -431,6 +447,8 @@ static void print_json(const struct explained *x) {
 	output_json_set(object, "waiters", list ? json_incref(list) : json_null());
 	output_json_set(object, "quorum", json_integer((json_int_t)x->quorum));
 	output_json_set(object, "voting", json_integer((json_int_t)x->voting));
+	output_json_set(object, "started_over_with",
+		*x->newer ? json_string(x->newer) : json_null());
 	json_decref(waiters);
 	output_json(object);
 }
@@ -453,9 +471,11 @@ static int explain_run(struct cli_command_line *line) {
 		status = cli_fail(line, answer, "explain", x.key);
 	} else {
 		see_masters(&x);
+		cli_started_over(client, x.newer, sizeof x.newer);
 		if (line->json) {
 			print_json(&x);
 		} else {
+			print_newer(&x);
 			print_holders(&x);
 			print_waiters(&x);
 			print_deadlocks(&x);

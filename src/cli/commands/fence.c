@@ -61,7 +61,7 @@ static void print(const struct cli_command_line *line, const char *name, uint64_
 	} else if (!allowed) {
 		printf("%" PRIu64 "\n", highest);
 	} else if (!*allowed) {
-		fprintf(stderr, "pawl fence: %s: refused: token %" PRIu64 " has been seen\n",
+		output_line(stderr, "pawl fence: %s: refused: token %" PRIu64 " has been seen",
 			name, highest);
 	}
 }

@@ -102,9 +102,9 @@ static int ask_show(const struct cli_answer *answer) {
 			"%" PRIu32 " watcher%s; the holder decides",
 			reached, reached == 1 ? "" : "s");
 	} else {
-		fprintf(stderr,
+		output_line(stderr,
 			"pawl ask-release: nobody watches '%s': either its holder does not "
-			"watch it, or nobody holds it\n",
+			"watch it, or nobody holds it",
 			answer->subject);
 	}
 	return ask_status(answer);

@@ -28,8 +28,10 @@ static const char acquire_help[] =
 	"that is left. The lock is not renewed automatically: call pawl extend before\n"
 	"that time has passed, and pawl release when you are done. With several KEYs it\n"
 	"takes all of them or none in one request; each has its own lock id and token. To\n"
-	"hold a lock while a program runs, pawl run is simpler and safer. pawl lock is\n"
-	"the same command.\n"
+	"hold a lock while a program runs, pawl run is simpler and safer. pawl lock KEY\n"
+	"is the same command, and pawl lock KEY -- CMD is pawl run. While it waits in the\n"
+	"foreground of a terminal, it says there who holds KEY, and its place in the\n"
+	"queue, unless --json is given.\n"
 	"\n"
 	"  --lease DURATION     how long the lock lasts (default 30s, or the\n"
 	"                       cluster's max_lease if that is less)\n"
@@ -104,6 +106,49 @@ static void read_lease(const struct cli_command_line *line, struct pawl_request 
 	request->lease_ms = request->lease_ms == LEASE_OPEN ? 0 : request->lease_ms;
 }
 
+/* Returns how many words stand behind the first "--", or -1 if there is none. */
+static int behind_dashes(const struct cli_command_line *line) {
+	for (int i = 1; i < line->argc; i++) {
+		if (strcmp(line->argv[i], "--") == 0) {
+			return line->argc - i - 1;
+		}
+	}
+	return -1;
+}
+
+_Noreturn static void lock_misuse(const struct cli_command_line *line, const char *key,
+	const char *word) {
+	cli_misuse(line,
+		"pawl lock takes one KEY; to hold '%s' while '%s' runs: pawl lock KEY -- CMD; to "
+		"take several keys: pawl acquire KEY...",
+		key, word);
+}
+
+/* Refuses pawl lock KEY CMD: this takes locks, and runs nothing. It comes before the options are
+ * read, because CMD has options of its own. */
+static void refuse_two_words(const struct cli_command_line *line) {
+	char **words = line->argv;
+	if (strcmp(words[0], "lock") == 0 && line->argc > 2 && words[1][0] != '-'
+		&& words[2][0] != '-') {
+		lock_misuse(line, words[1], words[2]);
+	}
+}
+
+/* Refuses what else is meant as a command. `behind`: how many of the operands stand behind a
+ * "--". */
+static void refuse_command(const struct cli_command_line *line, char **operands, int count,
+	int behind) {
+	if (behind > 0 && count > behind) {
+		cli_misuse(line,
+			"this command runs nothing; to hold '%s' while '%s' runs: pawl run KEY -- "
+			"CMD",
+			operands[0], operands[count - behind]);
+	}
+	if (count > 1 && strcmp(line->argv[0], "lock") == 0) {
+		lock_misuse(line, operands[0], operands[1]);
+	}
+}
+
 static int acquire_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = LEASE_OPEN };
 	const char *value = NULL, *owner = NULL, *id = NULL;
@@ -117,8 +162,12 @@ static int acquire_run(struct cli_command_line *line) {
 		{ "owner", CLI_TEXT, &owner },
 		{ "lock-id", CLI_TEXT, &id },
 	};
+	refuse_two_words(line);
+	/* Reading the options moves the "--". */
+	const int behind = behind_dashes(line);
 	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX,
 		&count);
+	refuse_command(line, operands, count, behind);
 	read_lease(line, &request);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
@@ -287,11 +336,17 @@ static const char release_help[] =
 	"usage: pawl release KEY LOCK_ID\n"
 	"\n"
 	"Releases a lock; the next waiter gets it at once. Releasing a lock that is no\n"
-	"longer held is not an error; if somebody else holds KEY by now, or LOCK_ID is\n"
-	"another lock's, this says who holds it.\n"
+	"longer held is not an error. If somebody else holds KEY by now, or LOCK_ID is\n"
+	"another lock's, this says who holds it, and ends with 1.\n"
 	"\n"
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
+
+/* Returns whether the key is held by another lock. If the release was repeated, an earlier try may
+ * have made room for that one. */
+static bool not_yours(const struct pawl_result *release, const struct pawl_result *now) {
+	return !release->released && !release->repeated && !now->error && now->entry.held;
+}
 
 /* Says who holds the key if it was not released. `now`: what a quorum says of the key after
  * that. */
@@ -308,7 +363,7 @@ static int release_show(const struct cli_answer *answer, const struct pawl_resul
 	} else {
 		output_field("released", "it was no longer held");
 	}
-	return CLI_DONE;
+	return not_yours(answer->result, now) ? CLI_REFUSED : CLI_DONE;
 }
 
 static int release_json(const struct cli_answer *answer, const struct pawl_result *now) {
@@ -316,7 +371,8 @@ static int release_json(const struct cli_answer *answer, const struct pawl_resul
 	if (!answer->result->released && !now->error && now->entry.held) {
 		output_json_set(object, "holder", output_json_tree(now->tree));
 	}
-	return output_json(object);
+	output_json(object);
+	return not_yours(answer->result, now) ? CLI_REFUSED : CLI_DONE;
 }
 
 static int release_run(struct cli_command_line *line) {

@@ -32,6 +32,15 @@ static void print_holder(const struct pawl_entry *e) {
 	}
 }
 
+/* Prints the directions of what is left, where a quorum was asked. */
+static void print_left(const struct pawl_result *result) {
+	if (result->valid_at_least_ms >= 0) {
+		output_field("for certain", "%s at least, %s at most",
+			output_duration(result->valid_at_least_ms),
+			output_duration(result->held_at_most_ms));
+	}
+}
+
 static void print_entry(const struct pawl_result *result, struct pawl_bytes key) {
 	const struct pawl_entry *e = &result->entry;
 	output_field_bytes("key", key);
@@ -51,6 +60,7 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	} else {
 		print_holder(e);
 	}
+	print_left(result);
 	if (result->recovering) {
 		output_field("note", "%s is recovering and may not know every holder yet",
 			result->node);

@@ -112,7 +112,8 @@ static void print_peers(const struct view *v) {
 
 static void say_line(void *ctx, const char *sentence) {
 	bool *any = ctx;
-	printf("%s  - %s\n", *any ? "" : "\nWhat to do:\n", sentence);
+	fputs(*any ? "" : "\nWhat to do:\n", stdout);
+	output_line(stdout, "  - %s", sentence);
 	*any = true;
 }
 
@@ -284,7 +285,7 @@ struct status {
 
 	/* The memory that the texts of the endpoints point into. */
 	char *list;
-	struct endpoint endpoints[32];
+	struct endpoint endpoints[64];
 
 	/* The loop of all clients, if there are several. */
 	struct event_base *base;
@@ -404,7 +405,7 @@ static int status_run(struct cli_command_line *line) {
 		line->timeout_ms = line->timeout_ms ? line->timeout_ms : CHECK_TIMEOUT_MS;
 		return status_check(line);
 	}
-	s.list = strdup(line->endpoints);
+	s.list = s.all ? cli_nodes(line) : strdup(line->endpoints);
 	s.base = s.all ? event_base_new() : NULL;
 	if (!s.list || (s.all && !s.base)) {
 		return CLI_REFUSED;

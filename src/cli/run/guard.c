@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "guardian.h"
+#include "output.h"
 #include "reaper.h"
 
 /* When pawl run is gone, CMD dies with it, but may tidy up for this long. */
@@ -49,7 +50,7 @@ struct guard {
 	int signals, timer;
 	enum guard_state state;
 
-	/* The process id of CMD, and of its group. */
+	/* The process id of CMD. */
 	pid_t command;
 
 	/* The status of CMD, once `ended` is set. */
@@ -76,7 +77,18 @@ static void say(const struct guard *g, enum guardian_word word, int value) {
 	(void)send(g->link->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Returns CMD's group, as long as CMD still owns that number; otherwise 0. */
+/* Says that nothing is left of CMD, and ends. If words were left unread, the kernel would discard
+ * this one, so no more are let in, and those that are there are read. */
+_Noreturn static void say_gone(const struct guard *g, int status) {
+	struct guardian_message unread;
+	shutdown(g->link->fd, SHUT_RD);
+	while (recv(g->link->fd, &unread, sizeof unread, MSG_DONTWAIT) > 0) {
+	}
+	say(g, GUARDIAN_GONE, status);
+	_exit(0);
+}
+
+/* Returns the only group that CMD can lead, as long as CMD still owns that number; otherwise 0. */
 static pid_t group(const struct guard *g) {
 	return g->ended ? 0 : g->command;
 }
@@ -96,9 +108,8 @@ static void set_environment(const struct guard *g) {
 }
 
 _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
-	setpgid(0, 0);
-	if (g->link->terminal >= 0) {
-		tcsetpgrp(g->link->terminal, getpid());
+	if (!g->options->in_job) {
+		setpgid(0, 0);
 	}
 	prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
 	if (getppid() != guardian) {
@@ -109,12 +120,13 @@ _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
 	sigprocmask(SIG_SETMASK, &g->mask, NULL);
 	execvp(g->argv[0], g->argv);
 	int error = errno;
-	fprintf(stderr, "pawl: cannot run %s: %s\n", g->argv[0], strerror(error));
+	output_line(stderr, "pawl: cannot run %s: %s", g->argv[0], strerror(error));
 	/* These are the statuses that shells use. */
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-static void start(struct guard *g) {
+static void start(struct guard *g, int value) {
+	(void)value;
 	pid_t self = getpid();
 	g->command = fork();
 	if (g->command == 0) {
@@ -122,25 +134,42 @@ static void start(struct guard *g) {
 	}
 	if (g->command < 0) {
 		perror("pawl: fork");
-		say(g, GUARDIAN_GONE, 126 << 8);
-		_exit(1);
+		say_gone(g, 126 << 8);
 	}
-	setpgid(g->command, g->command);
+	if (g->options->in_job) {
+		/* CMD is born into the job only if this process is in it until now. It takes a
+		 * session of its own, because a process of CMD's session would be to the kernel
+		 * the shell that continues CMD after Ctrl-Z, also if there is none. */
+		setsid();
+	} else {
+		/* CMD does the same. It does not matter which of the two comes first. */
+		setpgid(g->command, g->command);
+	}
 	g->state = GUARD_RUNNING;
 	say(g, GUARDIAN_STARTED, (int)g->command);
 }
 
 /* ---- ending it ---- */
 
+/* Ends CMD within the grace. If it is being ended already, this can only shorten the time that it
+ * has left: what was granted before may belong to somebody else by now. */
 static void begin_end(struct guard *g, int64_t grace_ns) {
-	if (g->state != GUARD_RUNNING) {
-		return;
+	const int64_t kill_at_ns = trust_boot_now() + grace_ns;
+	switch (g->state) {
+	case GUARD_WAITING:
+	case GUARD_KILLING:
+		break;
+	case GUARD_RUNNING:
+		g->state = GUARD_ENDING;
+		g->kill_at_ns = kill_at_ns;
+		reaper_signal(group(g), SIGTERM);
+		/* A process that is stopped could not obey the signal. */
+		reaper_signal(group(g), SIGCONT);
+		break;
+	case GUARD_ENDING:
+		g->kill_at_ns = kill_at_ns < g->kill_at_ns ? kill_at_ns : g->kill_at_ns;
+		break;
 	}
-	g->state = GUARD_ENDING;
-	g->kill_at_ns = trust_boot_now() + grace_ns;
-	reaper_signal(group(g), SIGTERM);
-	/* A process that is stopped could not obey the signal. */
-	reaper_signal(group(g), SIGCONT);
 }
 
 /* Makes the moves that time brings. */
@@ -186,35 +215,35 @@ static void arm_timer(const struct guard *g) {
 
 /* ---- what the two sides say ---- */
 
+static void pass_on(struct guard *g, int signal_number) {
+	if (!g->ended) {
+		reaper_pass_on(g->command, signal_number);
+	}
+}
+
+static void end(struct guard *g, int at_once) {
+	begin_end(g, at_once ? 0 : g->link->shared->grace_ns);
+}
+
+/* CMD must not be started any more. */
+static void end_unstarted(struct guard *g, int at_once) {
+	(void)at_once;
+	say_gone(g, SIGTERM);
+}
+
+/* What each word does in each state. `receive` has already kept the descriptor of a GUARDIAN_TIE,
+ * and the words after GUARDIAN_END are the guardian's own. */
+static void (*const moves[][GUARDIAN_END + 1])(struct guard *g, int value) = {
+	[GUARD_WAITING] = { [GUARDIAN_START] = start, [GUARDIAN_END] = end_unstarted },
+	[GUARD_RUNNING] = { [GUARDIAN_SIGNAL] = pass_on, [GUARDIAN_END] = end },
+	[GUARD_ENDING] = { [GUARDIAN_SIGNAL] = pass_on, [GUARDIAN_END] = end },
+	/* SIGKILL is under way, and nothing changes that. */
+	[GUARD_KILLING] = { NULL },
+};
+
 static void hear_message(struct guard *g, const struct guardian_message *m) {
-	switch (m->word) {
-	case GUARDIAN_START:
-		if (g->state == GUARD_WAITING) {
-			start(g);
-		}
-		break;
-	case GUARDIAN_SIGNAL:
-		if (g->command > 0 && !g->ended) {
-			kill(-g->command, m->value);
-		}
-		break;
-	case GUARDIAN_RESUME:
-		if (g->command > 0 && !g->ended) {
-			tcsetpgrp(g->link->terminal, g->command);
-			kill(-g->command, SIGCONT);
-		}
-		break;
-	case GUARDIAN_END:
-		begin_end(g, m->value ? 0 : g->link->shared->grace_ns);
-		break;
-	/* `receive` has already kept the descriptor. */
-	case GUARDIAN_TIE:
-	/* The guardian itself sends the words below. */
-	case GUARDIAN_STARTED:
-	case GUARDIAN_SUSPENDED:
-	case GUARDIAN_LATE:
-	case GUARDIAN_GONE:
-		break;
+	if (m->word <= GUARDIAN_END && moves[g->state][m->word]) {
+		moves[g->state][m->word](g, m->value);
 	}
 }
 
@@ -264,17 +293,6 @@ static void hear(struct guard *g) {
 	begin_end(g, ORPHAN_GRACE_NS < grace ? ORPHAN_GRACE_NS : grace);
 }
 
-/* Tells pawl run only of a stop by the terminal, because then pawl run must step aside for the
- * shell. */
-static void look_for_suspension(const struct guard *g) {
-	siginfo_t info = { 0 };
-	if (g->link->terminal >= 0
-		&& waitid(P_PID, (id_t)g->command, &info, WSTOPPED | WNOHANG) == 0
-		&& info.si_pid > 0) {
-		say(g, GUARDIAN_SUSPENDED, info.si_status);
-	}
-}
-
 static void collect(struct guard *g) {
 	struct signalfd_siginfo info[8];
 	while (read(g->signals, info, sizeof info) > 0) {
@@ -283,12 +301,8 @@ static void collect(struct guard *g) {
 	if (g->state == GUARD_WAITING) {
 		return;
 	}
-	if (!g->ended) {
-		look_for_suspension(g);
-	}
 	if (reaper_collect(g->command, &g->status, &g->ended)) {
-		say(g, GUARDIAN_GONE, g->status);
-		_exit(0);
+		say_gone(g, g->status);
 	}
 	if (g->ended) {
 		/* CMD may have left processes running. */
@@ -348,7 +362,9 @@ static void guard_init(struct guard *g) {
 	/* Signals for the job reach CMD or pawl run. The guardian stays until both are done. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &g->mask);
-	setpgid(0, 0);
+	if (!g->options->in_job) {
+		setpgid(0, 0);
+	}
 	sigset_t child;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);

@@ -2,8 +2,6 @@
 #include "guardian.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,21 +10,6 @@
 #include <unistd.h>
 
 #include "reaper.h"
-
-/* Opens the terminal if CMD is to have it: that is if pawl is the terminal's foreground job, and
- * reads and writes there. In a pipeline the other processes need the terminal as much, and it stays
- * with pawl's group. */
-static int terminal_open(void) {
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		return -1;
-	}
-	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && tcgetpgrp(fd) != getpgrp()) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
 
 static int start_failed(struct guardian *g, int fd) {
 	int error = errno;
@@ -40,7 +23,7 @@ static int start_failed(struct guardian *g, int fd) {
 int guardian_start(struct guardian *g, const struct guardian_options *options) {
 	static const struct sigaction usual = { .sa_handler = SIG_DFL };
 	int pair[2];
-	*g = (struct guardian){ .fd = -1, .terminal = -1 };
+	*g = (struct guardian){ .fd = -1 };
 	/* A process that ignores SIGCHLD, as some parents make it do, is not told how its children
 	 * ended. */
 	sigaction(SIGCHLD, &usual, NULL);
@@ -56,7 +39,6 @@ int guardian_start(struct guardian *g, const struct guardian_options *options) {
 		return start_failed(g, -1);
 	}
 	g->fd = pair[0];
-	g->terminal = terminal_open();
 	g->pid = fork();
 	if (g->pid < 0) {
 		return start_failed(g, pair[1]);
@@ -67,8 +49,6 @@ int guardian_start(struct guardian *g, const struct guardian_options *options) {
 		guard_main(g, options);
 	}
 	close(pair[1]);
-	/* The guardian does the same. It does not matter which of the two comes first. */
-	setpgid(g->pid, g->pid);
 	return 0;
 }
 
@@ -99,7 +79,7 @@ int guardian_receive(struct guardian *g, struct guardian_message *out) {
 	ssize_t n = recv(g->fd, out, sizeof *out, MSG_DONTWAIT);
 	if (n == (ssize_t)sizeof *out) {
 		if (out->word == GUARDIAN_STARTED) {
-			g->group = out->value;
+			g->command = out->value;
 		}
 		return 1;
 	}
@@ -119,31 +99,16 @@ void guardian_replace(struct guardian *g) {
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &before);
-	pid_t group = g->group;
 	int status;
 	bool ended = false;
 	do {
-		reaper_signal(ended ? 0 : group, SIGKILL);
+		reaper_signal(ended ? 0 : g->command, SIGKILL);
 		/* This waits until a process has ended. What was forked meanwhile is killed in the
 		 * next round. */
 		sigtimedwait(&child, NULL, &pause);
 		pause.tv_nsec = pause.tv_nsec < 200000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
-	} while (!reaper_collect(group, &status, &ended));
+	} while (!reaper_collect(g->command, &status, &ended));
 	/* A candidate that starts over passes this mask on to its next command. */
-	sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-void guardian_terminal(const struct guardian *g, bool give) {
-	if (g->terminal < 0) {
-		return;
-	}
-	sigset_t output, before;
-	sigemptyset(&output);
-	/* A process that is not in the foreground may change the foreground group only while it
-	 * blocks this signal. */
-	sigaddset(&output, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &output, &before);
-	tcsetpgrp(g->terminal, give ? g->group : getpgrp());
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -167,9 +132,6 @@ void guardian_done(struct guardian *g) {
 	if (g->pid > 0) {
 		await_end(g->pid);
 	}
-	if (g->terminal >= 0) {
-		close(g->terminal);
-	}
 	munmap(g->shared, sizeof *g->shared);
-	*g = (struct guardian){ .fd = -1, .terminal = -1 };
+	*g = (struct guardian){ .fd = -1 };
 }

@@ -1,10 +1,15 @@
 /* guardian.h: the process between pawl run and CMD, which keeps pawl run's word when pawl run
  * cannot.
  *
- *     pawl run  --(socket, shared deadline)--  guardian  --  CMD, in a process group of its own
+ *     pawl run  --(socket, shared deadline)--  guardian  --  CMD
  *
- * The guardian is in a process group of its own, so that a stop of the shell's job does not stop
- * it. It ends CMD and everything that CMD started in these cases:
+ * CMD belongs to the shell's job where there is a terminal: it is in the process group of pawl run,
+ * so that it may read the terminal, however the rest is redirected, and the terminal's signals,
+ * stops and continues reach it as they reach pawl run. Without a terminal it has a process group of
+ * its own. The guardian is not in the job while CMD runs, so that a stop of the job does not stop
+ * it.
+ *
+ * The guardian ends CMD and everything that CMD started in these cases:
  *   - The deadline, which pawl run moves as it renews the lease, comes near. The guardian sends
  *     SIGTERM `grace` + `margin` before the deadline, and SIGKILL `margin` before it. It needs no
  *     word from pawl run for that, which may be stopped, swapped out or cut off.
@@ -44,21 +49,17 @@ enum guardian_word {
 
 	/* Run CMD; the deadline is set. */
 	GUARDIAN_START = 1,
-	/* Pass signal `value` on to CMD's group. */
+	/* Pass signal `value` on to CMD, and to what it has started in its process group. */
 	GUARDIAN_SIGNAL,
-	/* Give the terminal to CMD's group, and continue the group. */
-	GUARDIAN_RESUME,
 	/* Keep the descriptor that comes with this open for as long as anything of CMD is left. */
 	GUARDIAN_TIE,
 	/* End CMD: SIGTERM now, and SIGKILL when the grace or the trust is over. If `value` is not
-	 * 0, do it at once. */
+	 * 0, do it at once, also while an earlier grace runs. */
 	GUARDIAN_END,
 	/* The words below come from the guardian. */
 
-	/* `value` is CMD's process group. */
+	/* CMD is there, and `value` is its process id. */
 	GUARDIAN_STARTED,
-	/* The terminal has stopped CMD. */
-	GUARDIAN_SUSPENDED,
 	/* The deadline is near, so CMD is being ended. */
 	GUARDIAN_LATE,
 	/* Nothing is left of CMD. `value` is its status as waitpid gives it. */
@@ -78,11 +79,8 @@ struct guardian {
 	int fd;
 	struct guardian_shared *shared;
 
-	/* The terminal that CMD is given, or -1. */
-	int terminal;
-
-	/* CMD's process group, once it is known. */
-	pid_t group;
+	/* The process id of CMD, once it is known. */
+	pid_t command;
 };
 
 struct guardian_options {
@@ -91,6 +89,9 @@ struct guardian_options {
 
 	/* CMD and its arguments; NULL ends the list. */
 	char **command;
+
+	/* CMD stays in the process group of the caller, and so in the job of a shell. */
+	bool in_job;
 
 	/* The memory of the process's arguments, which ps shows. The guardian writes there what it
 	 * is. */
@@ -113,8 +114,6 @@ void guardian_continue(const struct guardian *g);
 /* The guardian is gone or late: kills it, CMD and everything that CMD started, and returns when
  * nothing is left. */
 void guardian_replace(struct guardian *g);
-/* Takes the terminal back from CMD, or hands it to CMD again if `give` is true. */
-void guardian_terminal(const struct guardian *g, bool give);
 void guardian_done(struct guardian *g);
 
 /* The life of the guardian itself (guard.c). It does not return. */

@@ -124,19 +124,34 @@ static void signal_exactly(const struct process *seen, int signal_number) {
 	close(fd);
 }
 
-void reaper_signal(pid_t group, int signal_number) {
-	if (group > 1) {
-		kill(-group, signal_number);
-	}
+/* Sends the signal to the descendants that are in the group, or to those that are not. */
+static void signal_descendants(pid_t group, bool inside, int signal_number) {
 	struct snapshot s;
 	snapshot_take(&s);
 	snapshot_mark(&s, getpid());
 	for (size_t i = 0; i < s.count; i++) {
-		if (s.all[i].ours && (group <= 1 || s.all[i].group != group)) {
+		if (s.all[i].ours && (s.all[i].group == group) == inside) {
 			signal_exactly(&s.all[i], signal_number);
 		}
 	}
 	free(s.all);
+}
+
+void reaper_signal(pid_t group, int signal_number) {
+	if (group > 1) {
+		kill(-group, signal_number);
+	}
+	signal_descendants(group > 1 ? group : -1, false, signal_number);
+}
+
+void reaper_pass_on(pid_t child, int signal_number) {
+	const pid_t group = getpgid(child);
+	if (group == child) {
+		kill(-group, signal_number);
+	} else {
+		/* Others are in this group, too. */
+		signal_descendants(group, true, signal_number);
+	}
 }
 
 bool reaper_collect(pid_t pid, int *out_status, bool *out_ended) {

@@ -15,11 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "guardian.h"
 #include "output.h"
 #include "run.h"
+#include "waiting.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define NS_PER_MS 1000000
@@ -63,7 +65,9 @@ static void report_json(const struct run *r, int exit_status) {
 		output_json_set(error, "cause", json_string(pawl_error_code(r->cause)));
 		output_json_set(error, "message",
 			json_string(
-				"the lock was lost while the command ran; the command was ended"));
+				r->late_loss ? "the lock was lost while the command ran"
+					: "the lock was lost while the command ran; the "
+					  "command was ended"));
 		output_json_set(object, "error", error);
 	}
 	output_json(object);
@@ -83,18 +87,27 @@ static void on_release_late(evutil_socket_t fd, short what, void *arg) {
 	run_end(r, r->exit_status);
 }
 
+/* Waits for at most so long until what was held, or wanted, is given back. */
+static void be_patient(struct run *r, int64_t ms) {
+	const struct timeval patience = { ms / 1000, ms % 1000 * 1000 };
+	r->releases = true;
+	waiting_over();
+	if (event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0) {
+		run_end(r, r->exit_status);
+	}
+}
+
 /* Releases what is still held, and ends. Nothing may run under the lock any more. */
 static void release_and_end(struct run *r, int exit_status) {
 	/* After this time there is nothing to release. */
 	int64_t left_ms = hold_valid_ms(r);
-	int64_t patience_ms = left_ms < RELEASE_MS ? left_ms : RELEASE_MS;
-	const struct timeval patience = { patience_ms / 1000, patience_ms % 1000 * 1000 };
-	r->exit_status = exit_status;
 	if (r->cause == PAWL_ELOST || left_ms == 0) {
 		hold_forget(r);
 		run_end(r, exit_status);
-	} else if (event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0
-		|| !hold_release(r, exit_status)) {
+		return;
+	}
+	be_patient(r, left_ms < RELEASE_MS ? left_ms : RELEASE_MS);
+	if (!hold_release(r, exit_status)) {
 		run_end(r, exit_status);
 	}
 }
@@ -104,21 +117,20 @@ static void command_gone(struct run *r) {
 	r->gone = true;
 	event_del(r->guardian_event);
 	event_del(r->backup);
-	guardian_terminal(&r->guardian, false);
 	r->again = r->wanted.elect && !r->wanted.once && (r->yields || r->cause);
 	release_and_end(r, command_exit_status(r));
 }
 
 static void replace_guardian(struct run *r, const char *why) {
 	if (!r->started) {
-		fprintf(stderr, "pawl %s: the guardian process %s before %s was started\n",
+		output_line(stderr, "pawl %s: the guardian process %s before %s was started",
 			run_name(r), why, r->wanted.guarding.command[0]);
 		event_del(r->guardian_event);
 		r->gone = true;
 		release_and_end(r, cli_own_status(r->line, CLI_REFUSED));
 		return;
 	}
-	fprintf(stderr, "pawl %s: the guardian process %s: ending %s\n", run_name(r), why,
+	output_line(stderr, "pawl %s: the guardian process %s: ending %s", run_name(r), why,
 		r->wanted.guarding.command[0]);
 	/* This is how waitpid tells of a process that was killed by SIGKILL. */
 	r->status = SIGKILL;
@@ -126,37 +138,68 @@ static void replace_guardian(struct run *r, const char *why) {
 	command_gone(r);
 }
 
-static void on_backup(evutil_socket_t fd, short what, void *arg) {
-	(void)fd, (void)what;
-	struct run *r = arg;
-	if (trust_left(&r->guardian.shared->trust) > r->wanted.margin_ns / 2) {
-		/* This timer follows one clock, and the deadline two. */
-		backup_arm(r);
-		return;
-	}
-	r->cause = r->cause ? r->cause : PAWL_ETIMEOUT;
-	replace_guardian(r, "is late");
-}
-
-/* The lock cannot be kept. CMD gets the time that is left. */
-void run_lost(struct run *r, int cause) {
+static void lose(struct run *r, int cause, const char *why) {
 	if (r->gone) {
 		return;
 	}
 	if (!r->started) {
-		fprintf(stderr, "pawl %s: lost '%s' before %s was started: %s\n", run_name(r),
-			r->wanted.key, r->wanted.guarding.command[0], pawl_error_message(cause));
+		output_line(stderr, "pawl %s: lost '%s' before %s was started: %s", run_name(r),
+			r->wanted.key, r->wanted.guarding.command[0], why);
 		r->again = r->wanted.elect && !r->wanted.once;
 		run_end(r, cli_own_status(r->line, CLI_REFUSED));
 		return;
 	}
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl %s: cannot keep '%s' (%s): ending %s\n", run_name(r),
-			r->wanted.key, hold_cause(cause), r->wanted.guarding.command[0]);
+		output_line(stderr, "pawl %s: cannot keep '%s' (%s): ending %s", run_name(r),
+			r->wanted.key, why, r->wanted.guarding.command[0]);
 	}
 	/* If the lock is lost already, somebody else may have it. */
 	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST);
+}
+
+/* The lock cannot be kept. CMD gets the time that is left. */
+void run_lost(struct run *r, int cause) {
+	lose(r, cause, hold_cause(cause));
+}
+
+/* The guardian has seen that the deadline is near. This process gives a lock up a moment earlier if
+ * it can, so it was late. */
+static void run_late(struct run *r) {
+	if (trust_left(&r->guardian.shared->trust) <= 0) {
+		lose(r, PAWL_ELOST, "this process stood still until the lease was over");
+	} else {
+		lose(r, PAWL_ETIMEOUT, "no node answered in time, or this process stood still");
+	}
+}
+
+void run_was_lost(struct run *r) {
+	if (!r->started || r->cause) {
+		return;
+	}
+	r->cause = PAWL_ELOST;
+	r->late_loss = true;
+	r->exit_status = command_exit_status(r);
+	output_line(stderr,
+		"pawl %s: '%s' was lost while %s ran: an administrator broke it, or it was "
+		"released by its lock_id; somebody else may have had it",
+		run_name(r), r->wanted.key, r->wanted.guarding.command[0]);
+}
+
+void run_interrupted(struct run *r, int exit_status) {
+	if (r->releases) {
+		/* A second signal does not keep the first one from giving the lock back. */
+		return;
+	}
+	r->exit_status = exit_status;
+	if (hold_any(r)) {
+		release_and_end(r, exit_status);
+		return;
+	}
+	be_patient(r, RELEASE_MS);
+	if (!hold_withdraw(r)) {
+		run_end(r, exit_status);
+	}
 }
 
 /* Somebody has asked for the lock, so CMD ends first. The command of a candidate gets --grace for
@@ -167,25 +210,15 @@ void run_asked(struct run *r) {
 		return;
 	}
 	r->yields = true;
-	fprintf(stderr, "pawl %s: somebody asked for '%s': ending %s\n", run_name(r), r->wanted.key,
-		r->wanted.guarding.command[0]);
+	output_line(stderr, "pawl %s: somebody asked for '%s': ending %s", run_name(r),
+		r->wanted.key, r->wanted.guarding.command[0]);
 	guardian_send(&r->guardian, r->wanted.elect ? GUARDIAN_END : GUARDIAN_SIGNAL,
 		r->wanted.elect ? 0 : SIGTERM);
 }
 
 /* ---- what the guardian says ---- */
 
-/* The terminal has stopped CMD, so this process steps aside for the shell, as a job does. The lease
- * is not renewed meanwhile; when it is over, the guardian, which is not stopped, ends CMD. */
-static void step_aside(struct run *r) {
-	guardian_terminal(&r->guardian, false);
-	raise(SIGSTOP);
-	guardian_send(&r->guardian, GUARDIAN_RESUME, 0);
-}
-
-static void on_guardian(evutil_socket_t fd, short what, void *arg) {
-	(void)fd, (void)what;
-	struct run *r = arg;
+static void hear_guardian(struct run *r) {
 	struct guardian_message m;
 	int got;
 	while (!r->gone && (got = guardian_receive(&r->guardian, &m)) != 0) {
@@ -195,11 +228,33 @@ static void on_guardian(evutil_socket_t fd, short what, void *arg) {
 			r->status = m.value;
 			command_gone(r);
 		} else if (m.word == GUARDIAN_LATE) {
-			run_lost(r, PAWL_ETIMEOUT);
-		} else if (m.word == GUARDIAN_SUSPENDED) {
-			step_aside(r);
+			run_late(r);
+		} else if (m.word == GUARDIAN_STARTED) {
+			signals_command_joined(r);
 		}
 	}
+}
+
+static void on_guardian(evutil_socket_t fd, short what, void *arg) {
+	(void)fd, (void)what;
+	hear_guardian(arg);
+}
+
+static void on_backup(evutil_socket_t fd, short what, void *arg) {
+	(void)fd, (void)what;
+	struct run *r = arg;
+	/* If it was this process that stood still, the guardian has done its work and said so. */
+	hear_guardian(r);
+	if (r->gone) {
+		return;
+	}
+	if (trust_left(&r->guardian.shared->trust) > r->wanted.margin_ns / 2) {
+		/* This timer follows one clock, and the deadline two. */
+		backup_arm(r);
+		return;
+	}
+	r->cause = r->cause ? r->cause : PAWL_ETIMEOUT;
+	replace_guardian(r, "is late");
 }
 
 static void on_guardian_stopped(evutil_socket_t fd, short what, void *arg) {
@@ -264,47 +319,9 @@ static void on_connected(int fd, void *arg) {
 }
 
 void run_granted(struct run *r) {
+	waiting_over();
 	deadline_move(r);
 	start_when_ready(r);
-}
-
-/* ---- signals ---- */
-
-static void on_signal(evutil_socket_t number, short what, void *arg) {
-	struct run *r = arg;
-	(void)what;
-	/* CMD may have a use for the other signals. */
-	r->ends |= number == SIGTERM || number == SIGINT || number == SIGQUIT;
-	if (r->started) {
-		guardian_send(&r->guardian, GUARDIAN_SIGNAL, (int)number);
-	} else if (number == SIGUSR1 || number == SIGUSR2) {
-		/* The signal is meant for CMD, which does not run yet. */
-		return;
-	} else if (hold_any(r)) {
-		release_and_end(r, 128 + (int)number);
-	} else {
-		run_end(r, 128 + (int)number);
-	}
-}
-
-/* Signals that were ignored when pawl started (nohup, a shell's background job) stay ignored, here
- * and in CMD. */
-static bool watch_signals(struct run *r) {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		struct sigaction now;
-		sigaction(numbers[i], NULL, &now);
-		if (now.sa_handler == SIG_IGN) {
-			continue;
-		}
-		struct event *e = evsignal_new(r->base, numbers[i], on_signal, r);
-		if (!e) {
-			return false;
-		}
-		r->signals[r->signal_count++] = e;
-		evsignal_add(e, NULL);
-	}
-	return true;
 }
 
 /* ---- the command ---- */
@@ -320,16 +337,15 @@ static bool set_up(struct run *r) {
 	r->backup = evtimer_new(r->base, on_backup, r);
 	return r->guardian_event && r->guardian_stopped && r->backup
 		&& event_add(r->guardian_event, NULL) == 0
-		&& evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
+		&& evsignal_add(r->guardian_stopped, NULL) == 0 && signals_watch(r);
 }
 
 static void tear_down(struct run *r) {
+	waiting_over();
 	hold_done(r);
 	pawl_free(r->client);
-	for (size_t i = 0; i < r->signal_count; i++) {
-		event_free(r->signals[i]);
-	}
-	struct event *others[] = { r->guardian_event, r->guardian_stopped, r->backup };
+	struct event *others[] = { r->guardian_event, r->guardian_stopped, r->backup,
+		r->signal_event };
 	for (size_t i = 0; i < COUNT(others); i++) {
 		if (others[i]) {
 			event_free(others[i]);
@@ -339,17 +355,22 @@ static void tear_down(struct run *r) {
 		event_base_free(r->base);
 	}
 	guardian_done(&r->guardian);
+	if (r->signal_fd >= 0) {
+		close(r->signal_fd);
+	}
 }
 
 static int run_wanted(struct run *r) {
+	r->signal_fd = -1;
+	r->wanted.guarding.in_job = signals_have_terminal();
 	int error = guardian_start(&r->guardian, &r->wanted.guarding);
 	if (error) {
-		fprintf(stderr, "pawl %s: cannot start a process: %s\n", run_name(r),
+		output_line(stderr, "pawl %s: cannot start a process: %s", run_name(r),
 			strerror(error));
 		return cli_own_status(r->line, CLI_REFUSED);
 	}
 	if (!set_up(r)) {
-		fprintf(stderr, "pawl %s: out of memory\n", run_name(r));
+		output_line(stderr, "pawl %s: out of memory", run_name(r));
 		tear_down(r);
 		return cli_own_status(r->line, CLI_REFUSED);
 	}
@@ -361,7 +382,7 @@ static int run_wanted(struct run *r) {
 	}
 	error = hold_begin(r);
 	if (error) {
-		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
+		output_line(stderr, "pawl %s: %s", run_name(r), pawl_error_message(error));
 		tear_down(r);
 		return cli_own_status(r->line, error == PAWL_EINVAL ? CLI_USAGE : CLI_REFUSED);
 	}
@@ -389,7 +410,7 @@ const struct cli_command cli_run = { "run", "hold a lock while a command runs", 
 
 /* Becomes a candidate again: executes this program from its beginning, with the arguments that it
  * was given. */
-static int start_over(const struct cli_command_line *line) {
+static int start_over(const struct run *r) {
 	/* The kernel allows no argument that is longer than this. */
 	static char bytes[1 << 17];
 	static char *words[4096];
@@ -405,11 +426,13 @@ static int start_over(const struct cli_command_line *line) {
 	if (whole && count > 0) {
 		fflush(NULL);
 		cli_restore_signals();
+		/* A signal that came too late for this term ends the program here. */
+		sigprocmask(SIG_SETMASK, &r->mask, NULL);
 		execv("/proc/self/exe", words);
 	}
-	fprintf(stderr, "pawl elect: cannot start over as a candidate: %s\n",
+	output_line(stderr, "pawl elect: cannot start over as a candidate: %s",
 		whole ? strerror(errno) : "the command line is too long");
-	return cli_own_status(line, CLI_LOST);
+	return cli_own_status(r->line, CLI_LOST);
 }
 
 static int elect_run(struct cli_command_line *line) {
@@ -418,7 +441,7 @@ static int elect_run(struct cli_command_line *line) {
 		.connection = -1 };
 	elect_read_line(line, &r.wanted);
 	int status = run_wanted(&r);
-	return r.again && !r.ends ? start_over(line) : status;
+	return r.again && !r.ends ? start_over(&r) : status;
 }
 
 const struct cli_command cli_elect = { "elect",

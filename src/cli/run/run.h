@@ -3,9 +3,12 @@
  *   run.c       the command: the guardian, the deadline, signals, the end
  *   run_hold.c  what is held: one lock, several, or a leadership
  *   run_line.c  the command lines
+ *   run_signal.c  signals, and the terminal that some of them come from
  */
 #ifndef PAWL_CLI_RUN_H
 #define PAWL_CLI_RUN_H
+
+#include <signal.h>
 
 #include "cli.h"
 #include "guardian.h"
@@ -83,8 +86,11 @@ struct run {
 	struct event_base *base;
 	struct pawl *client;
 	struct run_held held;
-	struct event *guardian_event, *guardian_stopped, *backup, *signals[8];
-	size_t signal_count;
+	struct event *guardian_event, *guardian_stopped, *backup, *signal_event;
+	int signal_fd;
+
+	/* The signals that were blocked when this process began. */
+	sigset_t mask;
 	struct pawl_id lock_id;
 	uint64_t token;
 
@@ -94,8 +100,14 @@ struct run {
 	/* The guardian was told to start CMD. */
 	bool started;
 
+	/* The signals that the terminal sends reach CMD, too. */
+	bool in_job;
+
 	/* Nothing is left of CMD. */
 	bool gone;
+
+	/* What is held is being given back. */
+	bool releases;
 
 	/* CMD is being ended because somebody asked for what is held. */
 	bool yields;
@@ -108,6 +120,9 @@ struct run {
 
 	/* Why the lock was lost; 0 means that it was not. */
 	int cause;
+
+	/* That was found only when CMD had ended. */
+	bool late_loss;
 
 	/* The status of CMD as waitpid gives it. */
 	int status;
@@ -122,10 +137,23 @@ void run_end(struct run *r, int exit_status);
 void run_granted(struct run *r);
 /* The lock cannot be kept. */
 void run_lost(struct run *r, int cause);
+/* CMD has ended, and it turns out that the lock was lost before. */
+void run_was_lost(struct run *r);
 /* CMD must end, because of held.yield_to or a higher priority. */
 void run_asked(struct run *r);
+/* This process was told to end, and CMD does not run. */
+void run_interrupted(struct run *r, int exit_status);
 /* Returns "run" or "elect". */
 const char *run_name(const struct run *r);
+
+/* ---- run_signal.c ---- */
+
+/* Returns whether this process belongs to a terminal. */
+bool signals_have_terminal(void);
+/* From now on signals are events. Returns false if that cannot be. */
+bool signals_watch(struct run *r);
+/* CMD is in the job from now on. */
+void signals_command_joined(struct run *r);
 
 /* ---- run_hold.c ---- */
 
@@ -146,6 +174,9 @@ void hold_tokens(const struct run *r, char *out, size_t size);
 /* Gives everything back, and calls run_end with the exit status once that is done. Returns false if
  * there was nothing to wait for. */
 bool hold_release(struct run *r, int exit_status);
+/* Gives up what is wanted and not held yet, and calls run_end with r->exit_status once the node has
+ * heard so. Returns false if there is nothing to wait for. */
+bool hold_withdraw(struct run *r);
 /* Frees everything without giving it back. */
 void hold_forget(struct run *r);
 void hold_done(struct run *r);

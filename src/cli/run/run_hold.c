@@ -7,6 +7,7 @@
 #include "field.h"
 #include "output.h"
 #include "run.h"
+#include "waiting.h"
 
 /* ---- locks ---- */
 
@@ -226,6 +227,11 @@ static int begin(struct run *r) {
 
 int hold_begin(struct run *r) {
 	cli_tell_silence(r->line, r->base, r->client, answered, r);
+	waiting_tell(&(struct waiting){ .line = r->line, .base = r->base, .client = r->client,
+		.key = r->wanted.lock.key, .keys = r->wanted.keys,
+		.key_count = r->wanted.key_count,
+		.patience_ms = r->wanted.elect ? PAWL_FOREVER
+			: waiting_patience(r->line, r->wanted.lock.wait_ms) });
 	return begin(r);
 }
 
@@ -248,6 +254,8 @@ static const struct pawl_lock *first_to_end(const struct run *r) {
 /* A timeout here is that of an extension, and not of a wait that the user has asked for. */
 const char *hold_cause(int cause) {
 	return cause == PAWL_ETIMEOUT ? "no node answered"
+		: cause == PAWL_ELOST
+		? "it is lost: the lease was over, or somebody broke or released it"
 		: cause == PAWL_EDENIED ? "an administrator broke the lock, or this identity may "
 			"no longer hold it"
 		: pawl_error_message(cause);
@@ -258,7 +266,10 @@ int64_t hold_valid_ms(const struct run *r) {
 }
 
 void hold_deadline(const struct run *r, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns) {
-	pawl_lock_deadline(first_to_end(r), out_boottime_ns, out_monotonic_raw_ns);
+	*out_boottime_ns = *out_monotonic_raw_ns = 0;
+	if (hold_any(r)) {
+		pawl_lock_deadline(first_to_end(r), out_boottime_ns, out_monotonic_raw_ns);
+	}
 }
 
 uint64_t hold_token(const struct run *r) {
@@ -292,8 +303,13 @@ void hold_tokens(const struct run *r, char *out, size_t size) {
 	}
 }
 
+/* If nothing was there to release, the lock was broken or given away while CMD ran, unless an
+ * earlier try has released it. */
 static void on_released(struct pawl_result *take_result, void *arg) {
 	struct run *r = arg;
+	if (!take_result->error && !take_result->released && !take_result->repeated) {
+		run_was_lost(r);
+	}
 	pawl_result_free(take_result);
 	if (r->held.releasing > 0 && --r->held.releasing == 0) {
 		run_end(r, r->exit_status);
@@ -333,6 +349,26 @@ bool hold_release(struct run *r, int exit_status) {
 	}
 	r->held.count = 0;
 	return r->held.releasing > 0;
+}
+
+static void on_withdrawn(struct pawl_result *take_result, void *arg) {
+	struct run *r = arg;
+	pawl_result_free(take_result);
+	run_end(r, r->exit_status);
+}
+
+/* A node reads what it is sent in order. When it has answered the last request, it has the release
+ * of what may have been granted meanwhile, too, and goes on with that also without this process. */
+bool hold_withdraw(struct run *r) {
+	const struct pawl_request last = { .method = PAWL_PING };
+	if (r->held.call) {
+		pawl_cancel(r->held.call);
+		r->held.call = NULL;
+	}
+	pawl_election_free(r->held.election);
+	r->held.election = NULL;
+	return *pawl_endpoint(r->client)
+		&& pawl_start(r->client, &last, on_withdrawn, r, NULL) == 0;
 }
 
 void hold_forget(struct run *r) {

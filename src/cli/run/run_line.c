@@ -19,12 +19,17 @@ const char run_help[] =
 	"\n"
 	"Runs CMD while holding the lock KEY. pawl renews the lock, and releases it when\n"
 	"CMD has ended; processes that CMD has left running are ended first. With several\n"
-	"KEYs it holds all of them or none; their order does not matter. CMD runs in a\n"
-	"process group of its own, and its environment has PAWL_KEY (the first KEY),\n"
-	"PAWL_LOCK_ID, PAWL_TOKEN (the fencing token of the first KEY), PAWL_TOKENS (the\n"
-	"tokens of all KEYs in the order in which they are given, such as 17,5) and, for\n"
-	"permits, PAWL_SLOTS (the permit numbers, such as 0,3). Signals are passed on to\n"
-	"CMD.\n"
+	"KEYs it holds all of them or none; their order does not matter. CMD's\n"
+	"environment has PAWL_KEY (the first KEY), PAWL_LOCK_ID, PAWL_TOKEN (the fencing\n"
+	"token of the first KEY), PAWL_TOKENS (the tokens of all KEYs in the order in\n"
+	"which they are given, such as 17,5) and, for permits, PAWL_SLOTS (the permit\n"
+	"numbers, such as 0,3).\n"
+	"\n"
+	"On a terminal CMD belongs to the shell's job, however its input and output are\n"
+	"redirected: it may ask questions there, Ctrl-C reaches it, and Ctrl-Z stops it,\n"
+	"until fg or bg. The lease is not renewed meanwhile: when it ends, CMD is ended.\n"
+	"Without a terminal CMD has a process group of its own. Signals that are sent to\n"
+	"pawl are passed on to CMD.\n"
 	"\n"
 	"The exit status is CMD's: 128 + N if signal N killed it, 126 or 127 if it could\n"
 	"not be started. If pawl itself has failed, it is one of these:\n"
@@ -53,7 +58,8 @@ const char run_help[] =
 	"                       (default 30s, or the cluster's max_lease if that is\n"
 	"                       less)\n"
 	"  --wait DURATION      wait up to DURATION for the lock, or forever, first come,\n"
-	"                       first served (default: try once)\n"
+	"                       first served (default: try once); a terminal is\n"
+	"                       told for whom\n"
 	"  -E, --conflict-exit-code N\n"
 	"                       the exit status instead of 115 and 116, from 0 to 255\n"
 	"  --value V            bytes that others can read under KEY while it is held\n"
@@ -83,7 +89,8 @@ const char elect_help[] =
 	"same limits as with pawl run (see pawl run --help). CMD has PAWL_KEY (the\n"
 	"election's name), PAWL_LOCK_ID and PAWL_TOKEN in its environment. When CMD ends\n"
 	"by itself, pawl gives up leadership, and the exit status is CMD's; failures of\n"
-	"pawl itself have the statuses 111 to 117, as with pawl run.\n"
+	"pawl itself have the statuses 111 to 117, as with pawl run. While a candidate\n"
+	"waits in the foreground of a terminal, it says there who leads, and its place.\n"
 	"\n"
 	"When leadership is lost, or when somebody asks for it (pawl ask-release --to, or\n"
 	"a candidate with a higher priority and --takeover), CMD gets SIGTERM, and after\n"
@@ -182,6 +189,11 @@ static void set_lock(struct run_wanted *w, const char *value, const char *owner,
 	w->lock.label = pawl_str(terms->label);
 }
 
+_Noreturn static void no_command(const struct cli_command_line *line) {
+	cli_misuse(line,
+		"no command given: write it after '--', as in: pawl run KEY -- make deploy");
+}
+
 /* How many options pawl run has apart from the lock terms. */
 #define OWN_OPTIONS 8
 
@@ -203,13 +215,14 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	set_title(line, w);
 	bool found = cut_command(line, w);
 	int count;
+	if (!found && line->argc > 2 && line->argv[1][0] != '-' && line->argv[2][0] != '-') {
+		/* This comes before the options are read, because CMD has options of its own. */
+		no_command(line);
+	}
 	char **operands = cli_options(line, options, terms_options(&terms, options, OWN_OPTIONS), 1,
 		INT_MAX, &count);
 	if (!found || !w->guarding.command[0]) {
-		/* This comes first, so that a user who has forgotten the "--" is told so. */
-		cli_misuse(line,
-			"no command given: write it after '--', as in: pawl run KEY -- make "
-			"deploy");
+		no_command(line);
 	}
 	w->key = w->guarding.key = operands[0];
 	w->lock.key = cli_key(line, w->key);

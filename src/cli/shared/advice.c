@@ -228,12 +228,39 @@ static int64_t starts(int64_t epoch) {
 	return epoch >> 32;
 }
 
+bool view_is_from_before(const struct view *v, int64_t epoch) {
+	return starts(epoch) < starts(v->epoch);
+}
+
 static bool is_of_earlier_cluster(const struct view *v, const struct view_node *n) {
-	return !n->self && present(n) && n->epoch > 0 && starts(n->epoch) < starts(v->epoch);
+	return !n->self && present(n) && n->epoch > 0 && view_is_from_before(v, n->epoch);
 }
 
 static bool is_of_later_cluster(const struct view *v, const struct view_node *n) {
 	return !n->self && present(n) && starts(n->epoch) > starts(v->epoch);
+}
+
+const struct view_node *view_started_over(const struct view *v) {
+	for (size_t i = 0; i < v->count; i++) {
+		if (is_of_later_cluster(v, &v->nodes[i])) {
+			return &v->nodes[i];
+		}
+	}
+	return NULL;
+}
+
+static void advise_member_of_nothing(const struct adviser *a, const struct view_node *n) {
+	if (n->self || !inside(a->v) || !present(n)) {
+		return;
+	}
+	if (n->has_left) {
+		advise(a, "%s has left the cluster and still runs: stop it", n->name);
+	} else {
+		advise(a,
+			"%s is running but is not in the cluster. If it was removed, stop it. To "
+			"add it: pawl cluster add-replica %s HOST:PORT",
+			n->name, n->name);
+	}
 }
 
 static void advise_node(const struct adviser *a, const struct view_node *n) {
@@ -250,12 +277,7 @@ static void advise_node(const struct adviser *a, const struct view_node *n) {
 			"stop %s and empty its state directory; then it can be added again",
 			n->name, a->v->node, a->v->node);
 	} else if (!n->master && !n->replica) {
-		if (!n->self && inside(a->v) && present(n)) {
-			advise(a,
-				"%s is running but is not in the cluster. To add it: pawl cluster "
-				"add-replica %s HOST:PORT",
-				n->name, n->name);
-		}
+		advise_member_of_nothing(a, n);
 	} else if (n->stranger) {
 		advise_stranger(a, n);
 	} else if (!present(n)) {
@@ -304,6 +326,11 @@ static void advise_unborn(const struct adviser *a) {
 	}
 }
 
+static bool self_has_left(const struct view *v) {
+	const struct view_node *self = view_find(v, v->node);
+	return self && self->has_left;
+}
+
 static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (v->epoch > 0 && !inside(v) && lost_its_place(v)) {
@@ -312,6 +339,8 @@ static void advise_outsider(const struct adviser *a) {
 			"its state file, or it is another machine with that name. If this machine "
 			"is to be %s, ask another node: pawl cluster replace %s %s",
 			v->node, v->node, v->node, v->node);
+	} else if (v->epoch > 0 && !inside(v) && self_has_left(v)) {
+		advise(a, "%s has left the cluster and still runs: stop it", v->node);
 	} else if (v->epoch > 0 && !inside(v)) {
 		advise(a,
 			"%s is not in the cluster. To add it, ask a node of the cluster: pawl "

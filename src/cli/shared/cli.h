@@ -28,6 +28,8 @@ enum cli_exit {
 /* The endpoint where pawld --dev listens. */
 #define CLI_ENDPOINT_DEFAULT "127.0.0.1:7117"
 #define CLI_LEASE_DEFAULT_MS 30000
+/* This is the library's own default for a request. */
+#define CLI_TIMEOUT_DEFAULT_MS 5000
 #define CLI_OPTIONS_MAX 32
 
 struct cli_command_line;
@@ -126,8 +128,8 @@ int cli_options_global(struct cli_command_line *line, int argc, char **argv);
 /* Sets from the environment what no option has set. */
 void cli_options_environment(struct cli_command_line *line);
 
-/* Reads "300ms", "5s", "2m", "1h" or "3d" as ms. Returns false if the text is no duration or does
- * not fit. */
+/* Reads "300ms", "5s", "2m", "1h", "3d", and what output_duration writes, such as "1m30s" and
+ * "12.3s", as ms. Returns false if the text is no duration or does not fit. */
 bool cli_duration_parse(const char *text, uint32_t *out_ms);
 /* Does the same, and reads "forever" as PAWL_FOREVER. */
 bool cli_wait_parse(const char *text, uint32_t *out_ms);
@@ -150,6 +152,9 @@ _Noreturn void cli_misuse(const struct cli_command_line *line, const char *forma
 /* ---- talking to a cluster (connect.c) ---- */
 
 void cli_client_options(const struct cli_command_line *line, struct pawl_options *out_options);
+/* Returns the endpoints of the line, separated by commas, with one endpoint for each address of a
+ * name. Ends the program as cli_connect does. The caller frees the text. */
+char *cli_nodes(const struct cli_command_line *line);
 /* Makes a client of the blocking style. Ends the program with CLI_USAGE if the endpoints or
  * certificates cannot be used. */
 struct pawl *cli_connect(const struct cli_command_line *line);
@@ -159,6 +164,9 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
  * sets *out_client to NULL and returns the exit status. */
 int cli_connect_node(const struct cli_command_line *line, const char *node,
 	struct pawl **out_client);
+/* Writes the name of a node with which the cluster was started over, while the node that answers
+ * has the state from before; "" if there is none. */
+void cli_started_over(struct pawl *client, char *out, size_t size);
 /* Undoes what connecting did to the signals of this process, so that a program which it executes
  * next finds them as this program did. */
 void cli_restore_signals(void);

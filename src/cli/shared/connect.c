@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "field.h"
 #include "output.h"
+#include "waiting.h"
 
 /* How many bytes of a key a message shows. */
 #define SUBJECT_MAX 64
@@ -69,14 +70,61 @@ struct pawl *cli_connect(const struct cli_command_line *line) {
 	return cli_connect_on(line, NULL);
 }
 
+char *cli_nodes(const struct cli_command_line *line) {
+	struct pawl *client = cli_connect(line);
+	const char *found = NULL;
+	int error = pawl_look_up(client, &found);
+	char *nodes = error ? NULL : strdup(found);
+	if (!nodes) {
+		fprintf(stderr, "pawl: %s\n",
+			pawl_error_message(error ? error : PAWL_ENOMEM));
+		exit(CLI_REFUSED);
+	}
+	pawl_free(client);
+	return nodes;
+}
+
+_Noreturn static void cannot_ask(int error) {
+	fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
+	exit(error == PAWL_EINVAL || error == PAWL_ETOOLARGE ? CLI_USAGE : CLI_REFUSED);
+}
+
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request) {
 	struct pawl_result *result = NULL;
 	int error = pawl_call(client, request, &result);
 	if (!result) {
-		fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
-		exit(error == PAWL_EINVAL || error == PAWL_ETOOLARGE ? CLI_USAGE : CLI_REFUSED);
+		cannot_ask(error);
 	}
 	return result;
+}
+
+struct told_call {
+	struct event_base *base;
+	struct pawl_result *result;
+};
+
+static void on_told_call(struct pawl_result *take_result, void *arg) {
+	struct told_call *call = arg;
+	call->result = take_result;
+	waiting_over();
+	event_base_loopbreak(call->base);
+}
+
+/* Makes one request on the loop of the client. Somebody at a terminal is told what it waits for. */
+static struct pawl_result *call_and_tell(const struct cli_command_line *line,
+	struct event_base *base, struct pawl *client, const struct pawl_request *request) {
+	struct told_call call = { .base = base };
+	int error = pawl_start(client, request, on_told_call, &call, NULL);
+	if (error) {
+		cannot_ask(error);
+	}
+	const bool locks = request->method == PAWL_ACQUIRE;
+	waiting_tell(&(struct waiting){ .line = line, .base = base, .client = client,
+		.key = locks ? request->key : pawl_str(""), .keys = locks ? request->keys : NULL,
+		.key_count = locks ? request->key_count : 0,
+		.patience_ms = waiting_patience(line, locks ? request->wait_ms : 0) });
+	event_base_dispatch(base);
+	return call.result;
 }
 
 static int show_tree(const struct cli_answer *answer) {
@@ -84,8 +132,13 @@ static int show_tree(const struct cli_answer *answer) {
 }
 
 int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking) {
-	struct pawl *client = asking->take_client ? asking->take_client : cli_connect(line);
-	struct pawl_result *result = cli_call(client, asking->request);
+	struct event_base *base = asking->take_client ? NULL : event_base_new();
+	if (!asking->take_client && !base) {
+		cannot_ask(PAWL_ENOMEM);
+	}
+	struct pawl *client = base ? cli_connect_on(line, base) : asking->take_client;
+	struct pawl_result *result = base ? call_and_tell(line, base, client, asking->request)
+		: cli_call(client, asking->request);
 	const struct cli_answer answer = { line, asking->request, result, asking->subject };
 	int status;
 	if (result->error) {
@@ -97,7 +150,11 @@ int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking
 	} else {
 		status = asking->people(&answer);
 	}
-	return cli_finish(client, result, status);
+	status = cli_finish(client, result, status);
+	if (base) {
+		event_base_free(base);
+	}
+	return status;
 }
 
 struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text) {
@@ -245,12 +302,12 @@ static void print_what_failed(const struct pawl_result *result, const char *what
 		: pawl_error_message(result->error);
 	bool field_first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE;
 	if (!*result->field) {
-		fprintf(stderr, ": %s", message);
+		fprintf(stderr, ": %s", output_name(message));
 	} else if (field_first) {
 		/* The sentence is about this parameter, so its name comes first. */
-		fprintf(stderr, ": %s %s", result->field, message);
+		fprintf(stderr, ": %s %s", output_name(result->field), output_name(message));
 	} else {
-		fprintf(stderr, ": %s (%s)", message, result->field);
+		fprintf(stderr, ": %s (%s)", output_name(message), output_name(result->field));
 	}
 }
 
@@ -316,7 +373,7 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		output_bytes(stderr, result->entry.value, 0);
 	}
 	if (!result->tree && result->error != PAWL_EIO) {
-		fprintf(stderr, " (endpoints: %s)", line->endpoints);
+		fprintf(stderr, " (endpoints: %s)", output_name(line->endpoints));
 	}
 	const char *help = cli_remedy(result->method, result->error);
 	char size[96];

@@ -14,7 +14,10 @@ static const char common_help[] =
 	"Options of all commands:\n"
 	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port\n"
 	"                       or unix:/path, separated by commas (PAWL_ENDPOINTS;\n"
-	"                       default " CLI_ENDPOINT_DEFAULT "); begins with one by chance\n"
+	"                       default " CLI_ENDPOINT_DEFAULT "); begins with one by chance.\n"
+	"                       Each address of a host is one endpoint. srv:NAME or\n"
+	"                       tls://srv:NAME stands for the SRV records of NAME, and\n"
+	"                       file:PATH for a file with an endpoint on each line\n"
 	"  --prefer-first       begin with the first node, and return to it\n"
 	"                       (PAWL_PREFER_FIRST)\n"
 	"  --cacert FILE        for tls://: the authorities that may sign node\n"
@@ -23,13 +26,13 @@ static const char common_help[] =
 	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY)\n"
 	"  --server-name NAME   the name that a node's certificate must contain (default:\n"
 	"                       the host in its endpoint)\n"
-	"  --timeout DURATION   how long to keep trying, over all nodes and in addition\n"
+	"  --timeout DURATION   how long to keep trying if no node answers, in addition\n"
 	"                       to --wait (default 5s)\n"
 	"  --json               print one JSON object\n"
 	"  -h, --help           show this help\n"
 	"  -V, --version        show the version\n"
-	"Durations: 300ms, 5s, 2m, 1h, 3d. A traceparent in TRACEPARENT goes with all\n"
-	"requests, so that nodes name it in their logs.\n";
+	"Durations: 300ms, 1.5s, 5s, 1m30s, 2m, 1h, 3d. A traceparent in TRACEPARENT goes\n"
+	"with all requests, so that nodes name it in their logs.\n";
 
 int cli_own_status(const struct cli_command_line *line, int status) {
 	return status != CLI_DONE && line->runner ? CLI_RUNNER + status : status;
@@ -122,16 +125,16 @@ static void set_option(struct cli_command_line *line, const struct cli_option *o
 	case CLI_DURATION:
 		if (!cli_duration_parse(text, o->target)) {
 			cli_misuse(line,
-				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h or 3d, at "
-				"most 49d",
+				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h30m or 3d, "
+				"at most 49d",
 				o->name, text);
 		}
 		break;
 	case CLI_WAIT:
 		if (!cli_wait_parse(text, o->target)) {
 			cli_misuse(line,
-				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h or 3d, at "
-				"most 49d, or forever",
+				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h30m or 3d, "
+				"at most 49d, or forever",
 				o->name, text);
 		}
 		break;

@@ -3,6 +3,7 @@
 #define PAWL_CLI_OUTPUT_H
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -18,6 +19,17 @@ void output_field_duration(const char *label, int64_t ms);
 /* Prints bytes as text, and what cannot be shown as \xNN. The text is padded with blanks to `width`
  * columns. */
 void output_bytes(FILE *to, struct pawl_bytes bytes, int width);
+/* Prints a text in the same way, but nothing if it is empty. Every text that others may have
+ * chosen, and every sentence that has such a name in it, is printed by this or by one of the
+ * functions around it: a terminal obeys no byte of it, and it does not end a line. */
+void output_text(FILE *to, const char *text);
+/* Prints a line in this way. */
+void output_line(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void output_line_of(FILE *to, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+/* Returns such a text for another line, in memory that lasts until the eighth call after this
+ * one. */
+const char *output_name(const char *text);
 /* Returns a duration such as "12.3s", in static storage until the fourth call after this one. */
 const char *output_duration(int64_t ms);
 

@@ -5,9 +5,6 @@
 
 #include "cli.h"
 
-/* This is the library's own default for a request. */
-#define SILENCE_DEFAULT_MS 5000
-
 /* There is only one command, so this can be static. */
 static struct {
 	const struct cli_command_line *line;
@@ -31,7 +28,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg) {
 
 void cli_tell_silence(const struct cli_command_line *line, struct event_base *base,
 	struct pawl *client, bool (*answered)(void *ctx), void *ctx) {
-	uint32_t ms = line->timeout_ms ? line->timeout_ms : SILENCE_DEFAULT_MS;
+	uint32_t ms = line->timeout_ms ? line->timeout_ms : CLI_TIMEOUT_DEFAULT_MS;
 	const struct timeval patience = { ms / 1000, ms % 1000 * 1000 };
 	silence.line = line;
 	silence.client = client;

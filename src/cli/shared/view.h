@@ -29,6 +29,9 @@ struct view_node {
 	/* Neither is set for a node that is not in the cluster. */
 	bool master, replica;
 
+	/* The node has just left the cluster on purpose. Whoever made the change sets this. */
+	bool has_left;
+
 	/* As the node that was asked sees it. */
 	bool self, linked, voting;
 
@@ -104,6 +107,12 @@ size_t view_masters(const struct view *v);
 /* Returns a replica that could take a master's place now: it is linked, and up to date as far as is
  * known. Returns NULL if there is none. */
 const struct view_node *view_candidate(const struct view *v);
+/* Returns a node with which the cluster was started over, while the node that was asked has the
+ * state from before; NULL if there is none. */
+const struct view_node *view_started_over(const struct view *v);
+/* Returns whether the epoch is one of the cluster from before a forced start that the node that was
+ * asked knows of. */
+bool view_is_from_before(const struct view *v, int64_t epoch);
 /* Returns whether the node has begun a moment ago, so that its links may not be made yet. */
 bool view_just_started(const struct view_node *n);
 

@@ -155,7 +155,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg) {
 /* ---- the command ---- */
 
 static bool top_begin(struct top *t) {
-	t->endpoints = strdup(t->line->endpoints);
+	t->endpoints = cli_nodes(t->line);
 	t->base = event_base_new();
 	if (!t->endpoints || !t->base) {
 		return false;
@@ -240,7 +240,7 @@ static int top_command(struct cli_command_line *line) {
 		cli_misuse(line, "out of memory");
 	}
 	if (!answered) {
-		fprintf(stderr, "pawl top: no node has answered: %s\n", trouble);
+		output_line(stderr, "pawl top: no node has answered: %s", trouble);
 	}
 	return answered ? CLI_DONE : CLI_UNREACHABLE;
 }

@@ -7,7 +7,7 @@
 #include "output.h"
 #include "top.h"
 
-#define TOP_NODES_MAX 32
+#define TOP_NODES_MAX 64
 #define TOP_ROWS_MAX 20
 #define TOP_KEY_BYTES 512
 #define TOP_OWNER_BYTES 256

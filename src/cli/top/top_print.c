@@ -28,7 +28,7 @@ void top_print_line(const struct top *t) {
 	for (size_t i = 0; i < t->count; i++) {
 		const char *word = top_node_word(&t->nodes[i]);
 		if (*word != 'o') {
-			printf(" %s: %s", t->nodes[i].endpoint, word);
+			printf(" %s: %s", output_name(t->nodes[i].endpoint), word);
 		}
 	}
 	putchar('\n');

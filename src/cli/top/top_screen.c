@@ -86,7 +86,8 @@ bool top_screen_key(struct top *t) {
 /* ---- drawing ---- */
 
 /* Writes a line, cut off at the width of the screen. A colour of NULL means none. */
-static void draw(const char *colour, const char *text) {
+static void draw(const char *colour, const char *line) {
+	const char *text = output_name(line);
 	/* A character of UTF-8 has at most 4 bytes, of which the first counts. */
 	size_t columns = 0, size = 0;
 	while (text[size] && columns < screen.columns) {

@@ -27,14 +27,11 @@ static int options_keep(struct pawl_election *e, const struct pawl_election_opti
 	return error ? error : kept_bytes_copy(alloc, from->label, &to->label);
 }
 
-static bool bytes_valid(struct pawl_bytes b) {
-	return b.data || b.size == 0;
-}
-
 static bool options_valid(const struct pawl_election_options *o) {
 	uint32_t lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT;
-	return o->name.size > 0 && bytes_valid(o->name) && bytes_valid(o->owner)
-		&& bytes_valid(o->value) && bytes_valid(o->label) && o->warn_ms <= lease_ms / 2;
+	return o->name.size > 0 && kept_bytes_valid(o->name) && kept_bytes_valid(o->owner)
+		&& kept_bytes_valid(o->value) && kept_bytes_valid(o->label)
+		&& o->warn_ms <= lease_ms / 2;
 }
 
 static bool too_large(const struct pawl_election_options *o) {
@@ -163,7 +160,8 @@ int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, voi
 
 int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done,
 	void *arg) {
-	return bytes_valid(to) ? election_hand_over(election, to, false, done, arg) : PAWL_EINVAL;
+	return kept_bytes_valid(to) ? election_hand_over(election, to, false, done, arg)
+		: PAWL_EINVAL;
 }
 
 void pawl_election_set_priority(struct pawl_election *election, int32_t priority) {
@@ -178,18 +176,23 @@ bool pawl_election_campaigns(const struct pawl_election *election) {
 	return election_campaigns(election);
 }
 
+/* After a loss this is still the lock by which the program led, until its time is over: the program
+ * may need the time to stop. */
+const struct pawl_lock *pawl_election_lock(const struct pawl_election *election) {
+	const struct pawl_lock *previous = election->previous_lock;
+	return election->lock ? election->lock
+		: previous && pawl_lock_valid_ms(previous) > 0 ? previous
+		: NULL;
+}
+
 int64_t pawl_election_valid_ms(const struct pawl_election *election) {
-	const struct pawl_lock *lock = election->lock ? election->lock : election->previous_lock;
+	const struct pawl_lock *lock = pawl_election_lock(election);
 	return lock ? pawl_lock_valid_ms(lock) : 0;
 }
 
 uint64_t pawl_election_token(const struct pawl_election *election) {
-	const struct pawl_lock *lock = election->lock ? election->lock : election->previous_lock;
+	const struct pawl_lock *lock = pawl_election_lock(election);
 	return lock ? pawl_lock_token(lock) : 0;
-}
-
-const struct pawl_lock *pawl_election_lock(const struct pawl_election *election) {
-	return election->lock ? election->lock : election->previous_lock;
 }
 
 bool pawl_election_leader(const struct pawl_election *election, struct pawl_leader *out_leader) {

@@ -81,7 +81,7 @@ static void on_answer(struct pawl_result *take_result, void *arg) {
 
 int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value,
 	pawl_done_fn *done, void *arg) {
-	if (!value.data && value.size) {
+	if (!kept_bytes_valid(value)) {
 		return PAWL_EINVAL;
 	}
 	struct proclamation *p;

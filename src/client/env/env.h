@@ -8,8 +8,14 @@
 #include "alloc.h"
 #include "clock.h"
 
+struct look_up_wanted;
+struct look_up_found;
+
 struct env {
 	const struct allocator *alloc;
+
+	/* Looks a name up, in a thread of its own (look_up.h); NULL: the system does. */
+	void (*look_up)(const struct look_up_wanted *wanted, struct look_up_found *out);
 
 	/* Returns both clocks, read together. */
 	struct instant (*now)(void *ctx);

@@ -5,6 +5,11 @@
 #include "alloc.h"
 #include "pawl/pawl.h"
 
+/* Returns whether a program may have passed these: no data only without a size. */
+static inline bool kept_bytes_valid(struct pawl_bytes bytes) {
+	return bytes.data || bytes.size == 0;
+}
+
 /* Copies the bytes. No bytes become { NULL, 0 }. Returns 0 or PAWL_ENOMEM. Free the copy with
  * kept_bytes_free. */
 int kept_bytes_copy(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out);

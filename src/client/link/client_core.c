@@ -71,27 +71,34 @@ int client_core_start_timers(struct pawl *client) {
 /* ---- blocking ---- */
 
 bool client_core_may_block(const struct pawl *client) {
-	return client->own_base && client->inside == 0 && client->blocking == 0 && !client->dying;
+	return client->own_base && client->inside == 0 && !client->blocking && !client->dying;
 }
 
-/* Returns true if a callback has freed the client; the client is gone then. */
-static bool stop_blocking(struct pawl *client) {
-	client->blocking--;
-	bool gone = client->dying && client->blocking == 0;
-	if (gone) {
-		client->handlers->destroy(client);
-	}
-	return gone;
-}
-
-int client_core_wait(struct pawl *client, const bool *over) {
-	int error = 0;
-	client->blocking++;
+static void begin_blocking(struct pawl *client, struct blocking *blocking) {
+	client->blocking = blocking;
 	agenda_settle(&client->agenda);
-	while (!*over && !error) {
+}
+
+/* Returns what the blocking call returns if the loop has ended with that error. After
+ * PAWL_ECANCELED the client is gone, because a callback has freed it. */
+static int stop_blocking(struct pawl *client, int error) {
+	const struct blocking *blocking = client->blocking;
+	client->blocking = NULL;
+	if (client->dying) {
+		client->handlers->destroy(client);
+		return PAWL_ECANCELED;
+	}
+	return error ? error : blocking->interrupted && !*blocking->over ? PAWL_EINTERRUPTED : 0;
+}
+
+int client_core_wait(struct pawl *client, const bool *over, struct pawl_call *call) {
+	struct blocking blocking = { .over = over, .call = call };
+	int error = 0;
+	begin_blocking(client, &blocking);
+	while (!*over && !error && !blocking.interrupted) {
 		error = event_base_loop(client->base, EVLOOP_ONCE) < 0 ? PAWL_EIO : 0;
 	}
-	return stop_blocking(client) ? PAWL_ECANCELED : error;
+	return stop_blocking(client, error);
 }
 
 struct nap {
@@ -108,17 +115,19 @@ int pawl_poll(struct pawl *client, uint32_t timeout_ms) {
 		return PAWL_EINVAL;
 	}
 	struct nap nap = { .alarm.ring = on_nap_over };
+	struct blocking blocking = { .over = &nap.over };
 	uint64_t callbacks = client->callbacks;
 	int error = 0;
-	client->blocking++;
-	agenda_set(&client->agenda, &nap.alarm,
-		client_core_now(client).boot + (span_ns)timeout_ms * SPAN_MS);
-	agenda_settle(&client->agenda);
+	if (timeout_ms) {
+		agenda_set(&client->agenda, &nap.alarm,
+			client_core_now(client).boot + (span_ns)timeout_ms * SPAN_MS);
+	}
+	begin_blocking(client, &blocking);
 	int flags = timeout_ms ? EVLOOP_ONCE : EVLOOP_NONBLOCK;
 	do {
 		error = event_base_loop(client->base, flags) < 0 ? PAWL_EIO : 0;
-	} while (!error && !client->dying && timeout_ms && !nap.over
+	} while (!error && !client->dying && timeout_ms && !nap.over && !blocking.interrupted
 		&& client->callbacks == callbacks);
 	agenda_clear(&client->agenda, &nap.alarm);
-	return stop_blocking(client) ? PAWL_ECANCELED : error;
+	return stop_blocking(client, error);
 }

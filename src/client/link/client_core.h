@@ -12,10 +12,11 @@
 
 #include "agenda.h"
 #include "client.h"
-#include "endpoint.h"
+#include "endpoint_list.h"
 #include "env.h"
 #include "session.h"
 #include "patience.h"
+#include "tls_files.h"
 #include "map.h"
 #include "pawl/lock.h"
 #include "pawl/pawl.h"
@@ -83,6 +84,9 @@ struct client_core_handlers {
 	/* The update was done. */
 	void (*call_updated)(struct pawl *client, const struct request_copy *request);
 
+	/* Nobody waits for the call any more: end it with PAWL_EINTERRUPTED. */
+	void (*call_interrupted)(struct pawl_call *call);
+
 	/* Returns whether this client trusts a lock with this lock_id, or may trust one again. */
 	bool (*lock_trusted)(const struct pawl *client, struct pawl_id lock_id);
 };
@@ -103,6 +107,16 @@ enum client_core_state {
 	CLIENT_CORE_DIALING,
 	CLIENT_CORE_READY,
 	CLIENT_CORE_PAUSING
+};
+
+/* A blocking call that runs. */
+struct blocking {
+	/* Becomes true when the call has what it waits for. */
+	const bool *over;
+	/* The request that it waits for; NULL: it waits for none, or for several. */
+	struct pawl_call *call;
+	/* wake.c: the call has to return. */
+	bool interrupted;
 };
 
 /* A connection that was given up but must not be closed yet, because its node would then release
@@ -127,8 +141,18 @@ struct pawl {
 	/* The number of callbacks of the loop that are running, one inside the other. */
 	unsigned inside;
 
-	/* The number of blocking calls that are running. */
-	unsigned blocking;
+	/* The blocking call that runs; NULL if there is none. */
+	struct blocking *blocking;
+
+	/* wake.c: the eventfd to which pawl_wake writes; -1 if no call of this client blocks.
+	 * `wake_watched`: the loop watches it. */
+	int wake_fd;
+	bool wake_watched;
+	struct event wake;
+
+	/* polled.c: the descriptor that pawl_fd has given to the program, and the one inside it;
+	 * -1: there is none. */
+	int polled_fd, polled_inner;
 
 	/* How many of the program's callbacks have run. */
 	uint64_t callbacks;
@@ -156,15 +180,22 @@ struct pawl {
 	/* The index of the present endpoint. */
 	size_t endpoint_at;
 
+	/* Becomes true when no look-up is under way any more; NULL: nobody waits for that. */
+	bool *located;
+	/* The text that pawl_look_up has returned. */
+	struct pawl_bytes located_text;
+
 	/* How many endpoints have failed one after the other without any answer in between, and how
 	 * many of these with an error that waiting does not cure. */
 	size_t failed_in_round, failed_for_good;
 
+	/* Some node has answered this client. */
+	bool served;
+
 	/* How many rounds over all endpoints have failed one after the other. */
 	unsigned rounds_failed;
 
-	/* NULL if TLS is not configured. */
-	SSL_CTX *tls;
+	struct tls_files tls;
 	/* The name that the node's certificate must carry; empty means the host of the endpoint. */
 	char server_name[256];
 
@@ -260,6 +291,10 @@ struct pawl {
 	/* The watches to which a node has given a number. */
 	struct map by_watch;
 
+	/* The one of the crowded watches that asks for all of them whether there is room again;
+	 * NULL if there is none. */
+	struct pawl_watch *watch_probe;
+
 	/* Some watches may have to be sent to the node. */
 	bool watch_wanted;
 	struct list elections;
@@ -291,10 +326,18 @@ void client_core_kick(struct pawl *client);
 void client_core_tick(struct pawl *client);
 /* Returns whether a blocking call is allowed now. */
 bool client_core_may_block(const struct pawl *client);
-/* Runs the loop until *over is true. Returns 0, PAWL_EIO (the loop failed) or PAWL_ECANCELED (a
- * callback freed the client, which is gone now). After PAWL_ECANCELED *over is true if the end of a
- * call sets it, because every call has ended. */
-int client_core_wait(struct pawl *client, const bool *over);
+/* Runs the loop until *over is true. `call` is the request whose end sets it, or NULL. Returns 0,
+ * PAWL_EIO (the loop failed), PAWL_EINTERRUPTED (pawl_wake, while `call` is NULL; otherwise the
+ * call ends with this error) or PAWL_ECANCELED (a callback freed the client, which is gone now).
+ * After PAWL_ECANCELED *over is true if the end of a call sets it, because every call has ended. */
+int client_core_wait(struct pawl *client, const bool *over, struct pawl_call *call);
+
+/* polled.c: frees what pawl_fd has made. */
+void polled_done(struct pawl *client);
+
+/* wake.c: makes what pawl_wake needs. Returns 0, PAWL_EIO or PAWL_ENOMEM. */
+int wake_init(struct pawl *client);
+void wake_done(struct pawl *client);
 
 /* ---- failover.c ---- */
 
@@ -310,8 +353,16 @@ void failover_move_on(struct pawl *client, int error);
 span_ns failover_lease_share(struct pawl *client, span_ns limit);
 /* Writes what is to be written on all sessions. Returns 0, or an error of the present session. */
 int failover_flush(struct pawl *client);
-/* Returns the endpoint of the session, as the options have it. */
+/* Returns the endpoint of the session, as the options would have it. */
 const char *session_endpoint_text(const struct session *session);
+
+/* ---- locate.c: where the endpoints are ---- */
+
+/* Reads the files of endpoints again if they have changed. Call it before an endpoint is chosen. */
+void locate_read_again(struct pawl *client);
+/* Begins to look up the name that has led to the endpoint, unless that is under way or was done a
+ * moment ago. Returns NULL, or why an endpoint that is not located cannot be. */
+const char *locate_look_up(struct pawl *client, const struct endpoint *endpoint);
 
 /* ---- switch.c ---- */
 

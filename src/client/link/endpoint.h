@@ -1,5 +1,11 @@
-/* endpoint.h: where nodes can be reached: "host:port", "tls://host:port" and "unix:/path",
- * separated by commas. */
+/* endpoint.h: where nodes can be reached, as it is written in the options or in a file:
+ *
+ *   host:port, tls://host:port       one endpoint for each address of the host
+ *   name:port@address                this address of the name alone (also with tls://)
+ *   unix:/path                       a Unix socket
+ *   srv:name, tls://srv:name         what the SRV records of the name say
+ *   file:path                        what the file says
+ */
 #ifndef PAWL_CLIENT_ENDPOINT_H
 #define PAWL_CLIENT_ENDPOINT_H
 
@@ -7,12 +13,17 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#include "alloc.h"
-#include "look_up.h"
+#include "slice.h"
 
-#define ENDPOINTS_MAX 32
-#define ENDPOINT_TEXT_MAX 320
-#define ENDPOINT_ADDRESSES_MAX 8
+#define ENDPOINT_TEXT_MAX 336
+
+enum endpoint_kind {
+	ENDPOINT_ADDRESS,
+	ENDPOINT_UNIX,
+	ENDPOINT_NAME,
+	ENDPOINT_SRV,
+	ENDPOINT_FILE
+};
 
 /* A function of the program that makes a connection. It returns a connected, non-blocking socket or
  * a negative PAWL_E... value. */
@@ -24,55 +35,36 @@ struct endpoint_dial {
 
 struct endpoint_address {
 	struct sockaddr_storage addr;
+	/* 0: the address is not known. */
 	socklen_t size;
+	/* Used instead of an address if it is set. */
 	struct endpoint_dial by;
 };
 
 struct endpoint {
-	/* The endpoint as the options have it. */
+	/* The endpoint as the options would have it. */
 	char text[ENDPOINT_TEXT_MAX];
 
-	/* The host; for a Unix socket its path. */
+	/* The host, whose name the node's certificate must carry; or the path of a socket or a
+	 * file. */
 	char host[256];
 	char port[6];
-	bool tls, local;
+	enum endpoint_kind kind;
+	bool tls;
 
-	/* dial.c: used instead of an address if it is set. */
-	struct endpoint_dial by;
+	/* Known from the start for addresses and Unix sockets. A name gets it by a look-up. */
+	struct endpoint_address address;
 
-	/* The addresses that the last look-up has found. */
-	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX];
-
-	/* How many addresses there are (0 means that the name must be looked up), and the one to
-	 * try. */
-	size_t address_count, address_at;
-
-	/* The look-up of the name, while it is under way. Its owner sets it. */
-	struct look_up *look_up;
+	/* The number of the source in the list that has found this endpoint. */
+	unsigned source;
 };
 
-struct endpoint_list {
-	const struct allocator *alloc;
-	struct endpoint *items;
-	size_t count;
-};
+/* Parses one endpoint. Returns NULL, or what is wrong (static storage). */
+const char *endpoint_parse(struct slice text, struct endpoint *out);
 
-/* Parses a list of endpoints. Returns 0, PAWL_ENOMEM, or PAWL_EINVAL with a sentence in
- * *out_problem (static storage). Free the list with endpoint_list_done. */
-int endpoint_list_parse(struct endpoint_list *list, const struct allocator *alloc, const char *text,
-	const char **out_problem);
-void endpoint_list_done(struct endpoint_list *list);
-
-/* Returns the address to try; NULL if none is known. Then the name must be looked up, and
- * endpoint_found takes what was found. */
-const struct endpoint_address *endpoint_address(struct endpoint *e);
-/* Takes the addresses that a look-up has found; NULL means none. */
-void endpoint_found(struct endpoint *e, const struct addrinfo *found);
-/* Notes that the present address failed. Returns whether there is another one to try; if there is
- * none, the name is looked up again next time. */
-bool endpoint_next_address(struct endpoint *e);
-/* Makes the next endpoint_address begin with the first address, of a name that is looked up
- * again. */
-void endpoint_forget(struct endpoint *e);
+/* Returns whether a connection can be made without any look-up. */
+bool endpoint_located(const struct endpoint *e);
+/* Returns whether both stand for the same address of the same source. */
+bool endpoint_same(const struct endpoint *a, const struct endpoint *b);
 
 #endif

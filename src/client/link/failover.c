@@ -11,7 +11,7 @@
 #define PAUSE_LAST (1000 * SPAN_MS)
 
 const char *session_endpoint_text(const struct session *session) {
-	return session->client->endpoints.items[session->endpoint].text;
+	return session->endpoint.text;
 }
 
 static void note_failure(struct session *session, int error, const char *why) {
@@ -48,22 +48,24 @@ static void on_pause_over(struct alarm *alarm) {
 	client_core_kick(client);
 }
 
-/* Waiting does not cure a wrong certificate or an access rule. */
-static bool hopeless(int error) {
-	return error == PAWL_ETLS || error == PAWL_EDENIED;
+/* Waiting does not cure an access rule, or certificates with which no node has ever answered. Those
+ * that have served are renewed by somebody, and until then a holder uses up the lease that it
+ * has. */
+static bool hopeless(const struct pawl *client, int error) {
+	return error == PAWL_EDENIED || (error == PAWL_ETLS && !client->served);
 }
 
 /* The present endpoint is of no use. Goes on to the next one; when all have failed, the client
  * pauses. */
 static void move_on(struct pawl *client, int error) {
 	client->failed_in_round++;
-	client->failed_for_good += hopeless(error);
+	client->failed_for_good += hopeless(client, error);
 	client->endpoint_at = (client->endpoint_at + 1) % client->endpoints.count;
 	if (client->failed_in_round < client->endpoints.count) {
 		client_core_kick(client);
 		return;
 	}
-	bool give_up = client->failed_for_good == client->endpoints.count;
+	bool give_up = client->failed_for_good >= client->endpoints.count;
 	client->failed_in_round = client->failed_for_good = 0;
 	pause_begin(client);
 	if (give_up) {
@@ -74,7 +76,8 @@ static void move_on(struct pawl *client, int error) {
 void failover_connect(struct pawl *client) {
 	CHECK(client->state == CLIENT_CORE_IDLE);
 	client->state = CLIENT_CORE_DIALING;
-	session_dial(client->session, client->endpoint_at,
+	locate_read_again(client);
+	session_dial(client->session, &client->endpoints.items[client->endpoint_at],
 		failover_lease_share(client, client->connect_timeout));
 }
 
@@ -105,8 +108,6 @@ void session_failed(struct session *session, int error, const char *why) {
 	note_failure(session, error, why);
 	bool present = session == client->session;
 	if (session->state == SESSION_UP) {
-		/* The other addresses lead to the same node. */
-		endpoint_forget(&client->endpoints.items[session->endpoint]);
 		client->handlers->connection_lost(session);
 	}
 	session_close(session);
@@ -123,6 +124,7 @@ void session_failed(struct session *session, int error, const char *why) {
 
 void session_spoke(struct session *session) {
 	struct pawl *client = session->client;
+	client->served = true;
 	if (session == client->session) {
 		client->failed_in_round = client->failed_for_good = 0;
 		client->rounds_failed = 0;

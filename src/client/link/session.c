@@ -9,86 +9,63 @@
 /* The first byte that a port with TLS sends to a client that does not speak TLS. */
 #define TLS_ALERT 0x15
 
-static struct endpoint *session_endpoint(struct session *session) {
-	return &session->client->endpoints.items[session->endpoint];
-}
-
 /* ---- dialing ---- */
 
-static void dial(struct session *session);
-
-/* Goes on to the next address of the endpoint, if there is one. */
-static void address_failed(struct session *session, int error, const char *why) {
-	connection_close(&session->connection);
-	session->scanner = (struct client_scanner){ 0 };
-	if (endpoint_next_address(session_endpoint(session))) {
-		agenda_set(&session->client->agenda, &session->dial_alarm,
-			client_core_now(session->client).boot + session->dial_limit);
-		dial(session);
-	} else {
-		session_failed(session, error, why);
-	}
+static void dial_failed(struct session *session, int error, const char *why) {
+	const struct pawl *client = session->client;
+	char text[2 * CONNECTION_PROBLEM_MAX];
+	(void)snprintf(text, sizeof(text), "%s%s%s", why,
+		error == PAWL_ETLS ? client->tls.problem : "", client->endpoints.problem);
+	session_failed(session, error, text);
 }
 
-static void on_looked_up(void *ctx, size_t which, const struct addrinfo *found) {
-	struct pawl *client = ctx;
-	struct endpoint *e = &client->endpoints.items[which];
-	e->look_up = NULL;
-	endpoint_found(e, found);
-	client_core_enter(client);
-	for (size_t i = 0; i < SESSIONS && !client->dying; i++) {
-		struct session *session = &client->sessions[i];
-		bool waits = session->state == SESSION_DIALING && session->endpoint == which
-			&& session->connection.state == CONNECTION_CLOSED;
-		if (waits && e->address_count) {
-			dial(session);
-		} else if (waits) {
-			session_failed(session, PAWL_EUNREACHABLE,
-				"the host name cannot be resolved");
-		}
-	}
-	client_core_leave(client);
+bool session_waits(const struct session *session) {
+	return session->state == SESSION_DIALING && !endpoint_located(&session->endpoint);
 }
 
 static void dial(struct session *session) {
 	struct pawl *client = session->client;
-	struct endpoint *e = session_endpoint(session);
-	const struct endpoint_address *address = endpoint_address(e);
-	if (!address && !e->look_up && !e->local) {
-		e->look_up = look_up_start(client->base, e->host, e->port, on_looked_up, client,
-			session->endpoint);
-	}
-	if (!address && e->look_up) {
+	const struct endpoint *e = &session->endpoint;
+	const char *problem = locate_look_up(client, e);
+	if (!endpoint_located(e)) {
+		if (problem) {
+			dial_failed(session, PAWL_EUNREACHABLE, problem);
+		}
 		return;
 	}
-	if (!address) {
-		session_failed(session, PAWL_EUNREACHABLE, "the host name cannot be looked up now");
+	SSL_CTX *tls = e->tls ? tls_files_context(&client->tls) : NULL;
+	if (e->tls && !tls) {
+		/* The file did not name it when the client was made. */
+		dial_failed(session, PAWL_ETLS, "a tls:// endpoint needs a ca_file");
 		return;
 	}
 	const char *host = client->server_name[0] ? client->server_name : e->host;
-	int error = connection_open(&session->connection, address, e->tls ? client->tls : NULL,
-		host);
+	int error = connection_open(&session->connection, &e->address, tls, host);
 	if (error) {
-		address_failed(session, error, session->connection.problem);
+		dial_failed(session, error, session->connection.problem);
 	}
 }
 
-void session_dial(struct session *session, size_t endpoint, span_ns limit) {
+void session_dial(struct session *session, const struct endpoint *endpoint, span_ns limit) {
 	CHECK(session->state == SESSION_CLOSED && session->flights == 0);
 	session->state = SESSION_DIALING;
-	session->endpoint = endpoint;
+	session->endpoint = *endpoint;
 	session->spoke = false;
 	session->unknown = 0;
-	session->dial_limit = limit;
 	agenda_set(&session->client->agenda, &session->dial_alarm,
 		client_core_now(session->client).boot + limit);
 	dial(session);
 }
 
+void session_located(struct session *session, const struct endpoint *endpoint) {
+	session->endpoint = *endpoint;
+	dial(session);
+}
+
 const char *session_hint(const struct session *session) {
 	static _Thread_local char text[ENDPOINT_TEXT_MAX + 80];
-	const struct endpoint *e = &session->client->endpoints.items[session->endpoint];
-	if (session->spoke || e->tls || e->local || e->by.dial) {
+	const struct endpoint *e = &session->endpoint;
+	if (session->spoke || e->tls || e->kind == ENDPOINT_UNIX || e->address.by.dial) {
 		return "";
 	}
 	(void)snprintf(text, sizeof(text),
@@ -107,11 +84,10 @@ static void on_dial_alarm(struct alarm *alarm) {
 	struct session *session = CONTAINER_OF(alarm, struct session, dial_alarm);
 	if (session->state == SESSION_UP) {
 		session_ended(session, PAWL_ETIMEOUT, "the node does not answer");
-	} else if (session_endpoint(session)->look_up) {
-		session_failed(session, PAWL_EUNREACHABLE,
-			"looking up the host name took too long");
+	} else if (session_waits(session)) {
+		dial_failed(session, PAWL_EUNREACHABLE, "looking up the name took too long");
 	} else {
-		address_failed(session, PAWL_EUNREACHABLE, "connecting took too long");
+		dial_failed(session, PAWL_EUNREACHABLE, "connecting took too long");
 	}
 }
 
@@ -149,7 +125,7 @@ static void on_room(void *ctx) {
 static void on_down(void *ctx, int error) {
 	struct session *session = ctx;
 	if (session->state == SESSION_DIALING) {
-		address_failed(session, error, session->connection.problem);
+		dial_failed(session, error, session->connection.problem);
 	} else {
 		session_ended(session, error, session->connection.problem);
 	}

@@ -2,9 +2,9 @@
  * name to the end of the connection. It knows what was sent over it, and whether an answer is owed,
  * but not what the messages say.
  *
- *   closed --session_dial--> dialing (name, addresses in turn, handshake) --> up
- *     ^                             |                                         |
- *     +------- session_close -------+-----------------------------------------+
+ *   closed --session_dial--> dialing (name, address, handshake) --> up
+ *     ^                             |                               |
+ *     +------- session_close -------+-------------------------------+
  *
  *   When dialing fails, or the connection is lost, session_failed is called, which must close it.
  */
@@ -14,6 +14,7 @@
 #include "agenda.h"
 #include "client.h"
 #include "connection.h"
+#include "endpoint.h"
 
 struct pawl;
 
@@ -25,8 +26,8 @@ struct session {
 	struct connection connection;
 	struct client_scanner scanner;
 
-	/* The index of the endpoint. */
-	size_t endpoint;
+	/* The endpoint as it was when the session was dialed. */
+	struct endpoint endpoint;
 
 	/* The node has sent a message over this connection. */
 	bool spoke;
@@ -37,9 +38,8 @@ struct session {
 	/* The number of this connection among those of the client that came into use, from 1. */
 	unsigned number;
 
-	/* Goes off when dialing takes too long, which `dial_limit` says for each address. */
+	/* Goes off when dialing takes too long. */
 	struct alarm dial_alarm;
-	span_ns dial_limit;
 
 	/* ---- silence.c ---- */
 
@@ -77,9 +77,13 @@ struct session {
 void session_init(struct session *session, struct pawl *client);
 void session_done(struct session *session);
 
-/* Dials the endpoint with this index; `limit` is for one address. The session must be closed.
+/* Dials the endpoint, of which it keeps a copy, within `limit`. The session must be closed.
  * session_up or session_failed follows, perhaps before this returns. */
-void session_dial(struct session *session, size_t endpoint, span_ns limit);
+void session_dial(struct session *session, const struct endpoint *endpoint, span_ns limit);
+/* The name was looked up, and the endpoint of the session, which is dialing, is this one now. */
+void session_located(struct session *session, const struct endpoint *endpoint);
+/* Returns whether the session waits for the look-up of a name. */
+bool session_waits(const struct session *session);
 void session_close(struct session *session);
 /* Returns the end of a sentence about a node that has said nothing over a plain connection, as a
  * port with TLS does; otherwise "". It is in thread-local storage. */

@@ -30,25 +30,32 @@ static void return_later(struct pawl *client) {
 
 /* ---- the spare session ---- */
 
-/* Dials the endpoint after `before` that is neither the present one nor, if there is a third one,
- * that of the old session. */
-static void spare_dial(struct pawl *client, size_t before) {
-	size_t count = client->endpoints.count, next = before;
-	do {
-		next = (next + 1) % count;
-	} while (next == client->session->endpoint
-		|| (count > 2 && client->old->state != SESSION_CLOSED
-			&& next == client->old->endpoint));
-	client->spare_tries--;
-	client->spare_ready = false;
-	session_dial(client->spare, next, spare_limit(client));
+/* Dials the endpoint after that of `before` that is neither the present one nor, if there is a
+ * third one, that of the old session. */
+static void spare_dial(struct pawl *client, const struct session *before) {
+	locate_read_again(client);
+	const size_t count = client->endpoints.count;
+	const struct endpoint *items = client->endpoints.items;
+	const struct endpoint *old = count > 2 && client->old->state != SESSION_CLOSED
+		? &client->old->endpoint : NULL;
+	size_t at = endpoint_list_find(&client->endpoints, &before->endpoint, client->endpoint_at);
+	for (size_t i = 1; i <= count; i++) {
+		const struct endpoint *next = &items[(at + i) % count];
+		if (!endpoint_same(next, &client->session->endpoint)
+			&& !(old && endpoint_same(next, old))) {
+			client->spare_tries--;
+			client->spare_ready = false;
+			session_dial(client->spare, next, spare_limit(client));
+			return;
+		}
+	}
 }
 
 void failover_probe(struct pawl *client) {
 	client->returning = false;
 	client->spare_tries = client->endpoints.count - 1;
 	if (client->spare->state == SESSION_CLOSED && patience_allows(&client->patience)) {
-		spare_dial(client, client->session->endpoint);
+		spare_dial(client, client->session);
 	}
 }
 
@@ -56,7 +63,7 @@ void switch_spare_failed(struct pawl *client) {
 	if (client->returning) {
 		return_later(client);
 	} else if (client->spare_tries && client->session->pinged) {
-		spare_dial(client, client->spare->endpoint);
+		spare_dial(client, client->spare);
 	}
 }
 
@@ -86,7 +93,8 @@ static void switch_sessions(struct pawl *client, bool repeat) {
 	client->old = left;
 	client->session = client->spare;
 	client->spare = closed;
-	client->endpoint_at = client->session->endpoint;
+	client->endpoint_at = endpoint_list_find(&client->endpoints, &client->session->endpoint,
+		client->endpoint_at);
 	client->session->number = ++client->connection_number;
 	agenda_clear(&client->agenda, &client->session->dial_alarm);
 	client->failed_in_round = client->failed_for_good = 0;
@@ -169,7 +177,7 @@ static void on_return_alarm(struct alarm *alarm) {
 		client->returning = true;
 		client->spare_tries = 0;
 		client->spare_ready = false;
-		session_dial(client->spare, 0, spare_limit(client));
+		session_dial(client->spare, &client->endpoints.items[0], spare_limit(client));
 	} else {
 		return_later(client);
 	}

@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "tls_terms.h"
 
 #define TLS_FILTER_READ_BYTES ((size_t)16384)
 /* The first byte of an answer of a node without TLS: an array of four in MessagePack. */
@@ -139,7 +140,11 @@ int tls_filter_context_new(const char *ca_file, const char *cert_file, const cha
 	}
 	int error = PAWL_ETLS;
 	*out_problem = "TLS 1.3 is not available";
-	if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1) {
+	if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1
+		&& SSL_CTX_set1_groups_list(context, TLS_TERMS_GROUPS) == 1) {
+		SSL_CTX_set_options(context, TLS_TERMS_OPTIONS);
+		SSL_CTX_set_max_cert_list(context, TLS_TERMS_CHAIN_BYTES);
+		SSL_CTX_set_verify_depth(context, TLS_TERMS_CHAIN_DEPTH);
 		SSL_CTX_set_verify(context, SSL_VERIFY_PEER, on_verified);
 		SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 		error = context_load(context, ca_file, cert_file, key_file, out_problem);

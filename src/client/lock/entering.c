@@ -137,10 +137,29 @@ static void tell_handles(struct pawl_call *call, size_t n) {
 	}
 }
 
+/* docs/protocol.md, Release: the client stops trusting the lock, then asks. That is true for every
+ * handle of the lock, whichever handle or request lets go of it. A transfer that a handle itself
+ * makes may leave it the lock (leave.c), so that handle waits for the outcome. */
+static void end_handles(struct pawl_call *call) {
+	struct pawl *client = call->client;
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		const bool own = call->internal && call->request->method == PAWL_TRANSFER;
+		if (is_under(lock, request_copy_key(call->request, 0),
+			request_copy_lock_id(call->request, 0)) && !(own && lock->leaving)) {
+			lock_released(lock);
+		}
+	}
+}
+
 void entering_asked(struct pawl_call *call) {
 	struct pawl *client = call->client;
 	if (!concerns_others(call->request)) {
 		return;
+	}
+	if (call->request->method == PAWL_RELEASE || call->request->method == PAWL_TRANSFER) {
+		end_handles(call);
 	}
 	bool acquire = call->request->method == PAWL_ACQUIRE;
 	for (struct list *at = acquire ? NULL : list_first(&client->named); at;

@@ -12,8 +12,9 @@ static void on_outcome(struct pawl_result *take_result, void *arg) {
 	*(struct outcome *)arg = (struct outcome){ .over = true, .result = take_result };
 }
 
-static int await(struct pawl *client, struct outcome *outcome, struct pawl_result **out_result) {
-	int error = client_core_wait(client, &outcome->over);
+static int await(struct pawl *client, struct outcome *outcome, struct pawl_call *call,
+	struct pawl_result **out_result) {
+	int error = client_core_wait(client, &outcome->over, call);
 	if (!outcome->over) {
 		return error;
 	}
@@ -53,7 +54,7 @@ int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result)
 	if (error) {
 		return error;
 	}
-	error = await(client, &outcome, out_result);
+	error = await(client, &outcome, call, out_result);
 	if (!outcome.over) {
 		pawl_cancel(call);
 	}
@@ -91,7 +92,7 @@ static bool nothing_released(const struct pawl_call *call, const struct pawl_res
 static void lock_trust_again(struct pawl_lock *lock) {
 	lock->leaving = false;
 	if (lock->cause || instant_distrusted(client_core_now(lock->client), lock->deadline)) {
-		lock_lose(lock, lock->cause ? lock->cause : PAWL_ETIMEOUT);
+		lock_lose(lock, lock->cause ? lock->cause : PAWL_ELOST);
 	} else {
 		lock_schedule(lock, true);
 	}
@@ -129,8 +130,8 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 	}
 }
 
-int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done,
-	void *arg) {
+static int transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done,
+	void *arg, struct pawl_call **out_call) {
 	struct pawl *client = lock->client;
 	if (lock->leaving || pawl_lock_error(lock) != 0 || to.size == 0) {
 		return PAWL_EINVAL;
@@ -148,34 +149,41 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 		.lock_id = lock->lock_id, .to = to };
 	struct call_start start = { .request = &request, .internal = true, .end = on_transferred,
 		.ctx = leave };
-	int error = call_start(client, &start, NULL);
+	lock->leaving = true;
+	int error = call_start(client, &start, out_call);
 	if (error) {
+		lock->leaving = false;
 		alloc_free(client->env.alloc, leave, sizeof(*leave));
 		return error;
 	}
 	lock->leave = leave;
-	lock->leaving = true;
 	/* docs/protocol.md, Release: the client stops trusting the lock, then asks. It also stops
 	 * extending the lock. */
 	renew_forget(lock);
 	return 0;
 }
 
+int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done,
+	void *arg) {
+	return transfer_start(lock, to, done, arg, NULL);
+}
+
 int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to,
 	struct pawl_result **out_result) {
 	struct pawl *client = lock->client;
 	struct outcome outcome = { 0 };
+	struct pawl_call *call;
 	if (out_result) {
 		*out_result = NULL;
 	}
 	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
-	int error = pawl_lock_transfer_start(lock, to, on_outcome, &outcome);
+	int error = transfer_start(lock, to, on_outcome, &outcome, &call);
 	if (error) {
 		return error;
 	}
-	error = await(client, &outcome, out_result);
+	error = await(client, &outcome, call, out_result);
 	if (!outcome.over && lock->leave) {
 		/* The loop has failed, and nobody waits for the outcome any more. */
 		leave_silently(lock->leave);

@@ -5,6 +5,15 @@
  *                          | or a node said so
  *                          v
  *                         lost (final: no answer brings it back) --release or free--> gone
+ *
+ * The files of the room, in an order in which each calls only those before it; the three that keep
+ * a lock call each other:
+ *
+ *   lock_view                    what can be said of a lock
+ *   lock_keep, renew, reclaim    keeping it, extending it, acquiring it again
+ *   session_binding, entering, leave
+ *                                what binds it to a connection, shares its handle, hands it over
+ *   lock, locks, lock_call       beginning, one or several; the requests of a holder
  */
 #ifndef PAWL_CLIENT_LOCK_H
 #define PAWL_CLIENT_LOCK_H
@@ -47,6 +56,9 @@ struct pawl_lock {
 
 	/* In client->due, if the lock is to be extended in this turn. */
 	struct list due;
+
+	/* How many locks may be extended in one request with this one; 0: as many as fit. */
+	size_t together;
 	struct pawl *client;
 	uint8_t *key;
 	size_t key_size;
@@ -130,11 +142,26 @@ struct pawl_lock {
  * number. This may call the program, which may free the lock. */
 void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome);
+/* Returns whether the deadline has passed. */
+bool lock_is_over(const struct pawl_lock *lock);
+/* Notes that the lock no longer counts for the shortest lease. The new shortest lease is computed
+ * only when somebody asks for it, so that a thousand locks that end at once cost one walk over the
+ * locks. */
+void lock_note_gone(const struct pawl_lock *lock);
+/* What the alarms of a lock call. */
+void lock_on_renew_alarm(struct alarm *alarm);
+void lock_on_warn_alarm(struct alarm *alarm);
 /* Sets when to extend next, after a success. */
 void lock_schedule(struct pawl_lock *lock, bool at_once);
 /* Makes the lock lost for good: no answer brings it back. This calls the program, which may free
  * the lock. */
 void lock_lose(struct pawl_lock *lock, int cause);
+/* The client lets go of the lock by its key and lock_id: the lock counts as lost at once, and the
+ * program is told in the next round of the loop. */
+void lock_released(struct pawl_lock *lock);
+/* The cluster allows no longer lease than this: the lock is extended for as long from now on.
+ * Returns false if its lease is no longer than that. */
+bool lock_shorten(struct pawl_lock *lock, span_ns most);
 void lock_destroy(struct pawl_lock *lock);
 static inline bool permits_equal(struct permits a, struct permits b) {
 	return permits_within(a, b) && permits_within(b, a);

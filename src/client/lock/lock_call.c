@@ -1,6 +1,7 @@
 /* lock_call.c: the requests that a program makes for a lock that it holds, update and release, in
- * both styles; and the blocking acquire. */
+ * both styles; and the blocking acquire. Also what the options of a lock may be. */
 #include "check.h"
+#include "kept_bytes.h"
 #include "lock.h"
 
 struct locked {
@@ -28,7 +29,7 @@ int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *optio
 	if (error) {
 		return error;
 	}
-	error = client_core_wait(client, &outcome.over);
+	error = client_core_wait(client, &outcome.over, call);
 	if (error && !outcome.over) {
 		pawl_cancel(call);
 		return error;
@@ -104,7 +105,7 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	if (error) {
 		return error;
 	}
-	error = client_core_wait(client, &outcome.over);
+	error = client_core_wait(client, &outcome.over, call);
 	if (error && !outcome.over) {
 		pawl_cancel(call);
 		return error;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "kept_bytes.h"
 #include "lock.h"
 
 struct locks {
@@ -131,7 +132,7 @@ static int locks_new(struct pawl *client, const struct pawl_lock_options *option
 static bool keys_valid(const struct pawl_key_item *keys, size_t count) {
 	bool valid = keys && count > 0 && count <= PAWL_KEYS_MAX;
 	for (size_t i = 0; valid && i < count; i++) {
-		valid = keys[i].key.data || !keys[i].key.size;
+		valid = kept_bytes_valid(keys[i].key);
 	}
 	return valid;
 }
@@ -214,7 +215,7 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 	if (error) {
 		return error;
 	}
-	error = client_core_wait(client, &locked.over);
+	error = client_core_wait(client, &locked.over, call);
 	if (error && !locked.over) {
 		pawl_cancel(call);
 		return error;
@@ -275,7 +276,7 @@ int pawl_locks_release(struct pawl_lock *const *take_locks, size_t count) {
 		return allowed ? PAWL_ENOMEM : PAWL_EINVAL;
 	}
 	released->client = client;
-	int waited = released->left ? client_core_wait(client, &released->over) : 0;
+	int waited = released->left ? client_core_wait(client, &released->over, NULL) : 0;
 	if (released->left) {
 		released->abandoned = true;
 		return waited;

@@ -57,6 +57,19 @@ static struct pawl_extended outcome_of(const struct pawl_result *result, size_t 
 	return (struct pawl_extended){ .error = result->error ? result->error : PAWL_EPROTOCOL };
 }
 
+/* A node refuses a request as a whole if the client may not extend one of its locks. So that the
+ * others stay held, each half is asked for by itself. Returns false if the outcome is final for the
+ * lock. */
+static bool divide(const struct batch *b, const struct pawl_result *result,
+	struct pawl_lock *lock) {
+	if (result->error != PAWL_EDENIED || b->count == 1) {
+		lock->together = 0;
+		return false;
+	}
+	lock->together = b->count / 2;
+	return true;
+}
+
 /* Returns whether the client should leave the node because it cannot help. If only some of the
  * locks were refused, the reason lies with these locks. */
 static bool node_useless(const struct pawl_result *result) {
@@ -74,11 +87,20 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 	struct batch *b = ctx;
 	struct pawl *client = b->client;
 	struct instant sent_at = call->sent_at;
+	const span_ns most = result_box(take_result)->lease_most;
 	for (size_t i = 0; i < b->count && !client->dying; i++) {
 		struct pawl_lock *lock = b->locks[i];
 		if (lock) {
 			struct pawl_extended outcome = outcome_of(take_result, i);
 			renew_forget(lock);
+			/* docs/operations/change.md: locks stay held when max_lease is lowered. */
+			const bool shorter = outcome.error == PAWL_ETOOLONG
+				&& lock_shorten(lock, most);
+			if (shorter || divide(b, take_result, lock)) {
+				list_append(&client->due, &lock->due);
+				client_core_kick(client);
+				continue;
+			}
 			lock_extended(lock, sent_at, b->connection_number, &outcome);
 		}
 	}
@@ -162,19 +184,33 @@ static struct pawl_lock *first_due(const struct pawl *client) {
 	return NULL;
 }
 
+/* Counts the locks of the kind that fit into one request, as a node reads it: by their number, by
+ * the bytes of their keys and by their objects. A lock always fits alone. */
 static size_t count_due(const struct pawl *client, enum renewal kind) {
-	size_t count = 0;
-	for (struct list *at = list_first(&client->due); at && count < REQUEST_COPY_LOCKS_MAX;
+	size_t count = 0, bytes = 0, items = 0, most = REQUEST_COPY_LOCKS_MAX;
+	for (struct list *at = list_first(&client->due); at && count < most;
 		at = list_after(&client->due, at)) {
-		count += kind_of(due_at(at)) == kind;
+		if (kind_of(due_at(at)) != kind) {
+			continue;
+		}
+		const size_t together = due_at(at)->together;
+		most = together && together < most ? together : most;
+		if (count && count >= most) {
+			break;
+		}
+		bytes += due_at(at)->key_size;
+		items += request_lock_items(due_at(at)->slots);
+		if (count && (bytes > REQUEST_COPY_BYTES_MAX || items > REQUEST_LOCK_ITEMS_MAX)) {
+			break;
+		}
+		count++;
 	}
 	return count;
 }
 
-static void batch_fill(struct batch *b) {
+static void batch_fill(struct batch *b, size_t count) {
 	struct list *next;
-	for (struct list *at = list_first(&b->client->due); at && b->count < REQUEST_COPY_LOCKS_MAX;
-		at = next) {
+	for (struct list *at = list_first(&b->client->due); at && b->count < count; at = next) {
 		struct pawl_lock *lock = due_at(at);
 		next = list_after(&b->client->due, at);
 		if (kind_of(lock) == b->kind) {
@@ -194,7 +230,7 @@ static struct batch *batch_new(struct pawl *client, enum renewal kind) {
 	}
 	*b = (struct batch){ .client = client, .kind = kind,
 		.connection_number = client->connection_number };
-	batch_fill(b);
+	batch_fill(b, count);
 	CHECK(b->count == count);
 	return b;
 }

@@ -142,24 +142,3 @@ void session_binding_done(struct pawl *client) {
 		close_first(client);
 	}
 }
-
-/* ---- one lock ---- */
-
-void session_binding_begin(struct pawl_lock *lock, unsigned connection_number) {
-	lock->client->bound_ever = true;
-	lock->first_connection = lock->bound_connection = connection_number;
-}
-
-bool session_binding_wanted(const struct pawl_lock *lock) {
-	return lock->binding && lock->bound_connection != lock->client->connection_number;
-}
-
-bool session_binding_made(struct pawl_lock *lock, unsigned connection_number) {
-	const bool moved = lock->binding && connection_number > lock->bound_connection;
-	if (moved) {
-		lock->bound_connection = connection_number;
-		/* A retained connection may be closed now. */
-		client_core_kick(lock->client);
-	}
-	return moved;
-}

@@ -64,7 +64,7 @@ int pawl_call(struct pawl *client, const struct pawl_request *request,
 	if (error) {
 		return error;
 	}
-	error = client_core_wait(client, &waited.over);
+	error = client_core_wait(client, &waited.over, call);
 	if (error && !waited.over) {
 		pawl_cancel(call);
 		return error;

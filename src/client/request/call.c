@@ -48,6 +48,7 @@ static void call_end(struct pawl_call *call, bool answered) {
 	if (!client->dying && acquire_in_doubt(call, result->error, answered)) {
 		calls_release_quietly(client, call->request);
 	}
+	result->repeated = call->sends > 1;
 	call->box = NULL;
 	/* A function that ends all calls must not meet this one again. */
 	list_remove(&call->link);
@@ -58,6 +59,14 @@ static void call_end(struct pawl_call *call, bool answered) {
 void call_fail(struct pawl_call *call, int error, const char *why) {
 	result_fail(call->box, error, why);
 	call_end(call, false);
+}
+
+void call_interrupt(struct pawl_call *call) {
+	if (call->request->method == PAWL_RELEASE) {
+		/* A release may be repeated, and this one must not be forgotten. */
+		calls_release_quietly(call->client, call->request);
+	}
+	call_fail(call, PAWL_EINTERRUPTED, NULL);
 }
 
 static void on_deadline(struct alarm *alarm) {
@@ -234,71 +243,21 @@ void calls_send(struct pawl *client) {
 
 /* ---- answers ---- */
 
-/* A node that has lost its memory, or its links to the others, refuses for itself and not for the
- * cluster, so another node may do better. A call that must go over this connection, because it is
- * about this connection, stays here. */
-static bool can_move_on(const struct pawl_call *call, int error) {
-	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal
-		&& !call->tied && request_copy_repeatable(call->request)
-		&& call->moves + 1 < call->client->endpoints.count;
-}
-
-/* Prepares another attempt with new lock_ids. Those of the previous attempt are spent: their
- * release may be on its way, or is sent now. Returns false if the caller has chosen the lock_ids,
- * because then only the caller may change them. */
-static bool redraw_lock_ids(struct pawl_call *call) {
-	if (!call->request->drawn) {
-		return false;
-	}
-	/* An answer on the session that was left would be about the previous lock_ids. */
-	flight_end(&call->before);
-	calls_release_quietly(call->client, call->request);
-	return request_copy_draw(call->request) == 0;
-}
-
-/* Asks the next node, and keeps the answer in case no other node does better. */
-static bool move_on(struct pawl_call *call, struct session *session,
-	const struct client_response *r, struct slice message) {
-	struct pawl *client = call->client;
-	struct result_box *next = result_new(&client->env, call->request->method);
-	if (!next) {
-		return false;
-	}
-	if (r->error == PAWL_ENOQUORUM && call->request->method == PAWL_ACQUIRE
-		&& !redraw_lock_ids(call)) {
-		pawl_result_free(&next->result);
-		return false;
-	}
-	result_answer(call->box, r, message, session_endpoint_text(session), call->sent_at);
-	if (call->previous) {
-		pawl_result_free(&call->previous->result);
-	}
-	call->previous = call->box;
-	call->box = next;
-	call->moves++;
-	if (session == client->session) {
-		failover_move_on(client, r->error);
-	} else {
-		/* The client has left that node already. */
-		flight_again(call);
-	}
-	return true;
-}
-
 /* An acquire that has waited for a hundred leases is granted with no time left, because the drift
  * that clocks are allowed over the wait is longer than the lease. The lock is there all the same.
  * So the call asks again for its lock_ids, and the node, which does not let it wait this time,
  * grants them with the time that is left (docs/protocol.md, What the holder may count on). Returns
- * false where this is no such answer. */
+ * false where this is no such answer; the call asks again once, whatever the node says then. */
 static bool ask_again_after_wait(struct pawl_call *call, const struct session *session,
 	const struct client_response *r) {
 	struct pawl *client = call->client;
-	if (call->request->method != PAWL_ACQUIRE || r->error || session != client->session
-		|| r->waited <= call->request->wire.core.lease
+	if (call->request->method != PAWL_ACQUIRE || call->asked_again || r->error
+		|| session != client->session || r->waited <= call->request->wire.core.lease
 		|| !instant_distrusted(client_core_now(client),
 			instant_add(call->sent_at, r->valid))) {
 		return false;
 	}
+	call->asked_again = true;
 	flight_again(call);
 	return true;
 }
@@ -410,7 +369,7 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 	}
 	if (call_back_off(call, &r) || lower_lease(call, &r) || leave_out(call, session, &r)
 		|| ask_again_after_wait(call, session, &r)
-		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
+		|| call_move_on(call, session, &r, message)) {
 		return;
 	}
 	finish_with_answer(call, session, &r, message);

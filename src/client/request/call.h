@@ -69,6 +69,9 @@ struct pawl_call {
 	/* It was sent again with a shorter lease, because the cluster allows no longer one. */
 	bool lease_lowered;
 
+	/* It was sent again because it had waited for so long that its grant left no time. */
+	bool asked_again;
+
 	/* How many nodes were left because of their answers to this call. */
 	size_t moves;
 
@@ -158,12 +161,21 @@ static inline bool call_binds(const struct pawl_call *call) {
 void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now);
 /* Forgets a sending, if there was one. */
 void flight_end(struct flight *flight);
-/* The last sending was answered, and the call is to be sent once more. */
+/* The call is to be sent once more: its last sending was answered, or it has rested. */
 void flight_again(struct pawl_call *call);
 
 /* Ends the call with an error that no node has answered. */
 void call_fail(struct pawl_call *call, int error, const char *why);
+/* Ends the call with PAWL_EINTERRUPTED. A release goes on in the background. */
+void call_interrupt(struct pawl_call *call);
 
+/* move_on.c: if the node has refused for itself, sends the call to the next one, or to the same one
+ * after a pause. Returns whether it did. */
+bool call_move_on(struct pawl_call *call, struct session *session,
+	const struct client_response *r, struct slice message);
+
+/* rest.c: takes the call out of the flight, and sends it again after the pause. */
+void call_rest(struct pawl_call *call, span_ns pause);
 /* rest.c: lets the call rest if the node says when it may be asked again. Returns false if the node
  * does not say so, or if that time is too late for this call. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r);

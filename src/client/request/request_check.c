@@ -4,14 +4,11 @@
 
 #include <string.h>
 
+#include "kept_bytes.h"
 #include "trace.h"
 
-static bool bytes_valid(struct pawl_bytes b) {
-	return b.data || b.size == 0;
-}
-
 static int count_bytes(struct pawl_bytes b, size_t *bytes) {
-	if (!bytes_valid(b)) {
+	if (!kept_bytes_valid(b)) {
 		return PAWL_EINVAL;
 	}
 	if (b.size > REQUEST_COPY_BYTES_MAX - *bytes) {
@@ -21,13 +18,20 @@ static int count_bytes(struct pawl_bytes b, size_t *bytes) {
 	return 0;
 }
 
+uint32_t request_lock_items(struct permits numbers) {
+	return 1 + 2 * 6 + permits_count(numbers);
+}
+
 static int check_locks(const struct pawl_request *r, size_t *bytes) {
 	int error = r->lock_count == 0 || r->lock_count > REQUEST_COPY_LOCKS_MAX ? PAWL_EINVAL : 0;
+	uint32_t items = 0;
 	for (size_t i = 0; !error && i < r->lock_count; i++) {
+		const struct permits numbers = { { r->locks[i].slots[0], r->locks[i].slots[1] } };
+		items += request_lock_items(numbers);
 		error = pawl_id_none(&r->locks[i].lock_id) ? PAWL_EINVAL
 			: count_bytes(r->locks[i].key, bytes);
 	}
-	return error;
+	return error ? error : items > REQUEST_LOCK_ITEMS_MAX ? PAWL_ETOOLARGE : 0;
 }
 
 /* A semaphore's mode without permits is refused, because it would become an exclusive lock. */

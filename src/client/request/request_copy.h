@@ -48,6 +48,11 @@ void request_copy_free(struct request_copy *request);
  * to copy. */
 int request_check(const struct pawl_request *request, const struct request_self *self,
 	size_t *bytes);
+/* Returns how many objects a lock in a list to extend is at most: a map of up to six pairs, one of
+ * which lists the permit numbers. A list has at most REQUEST_LOCK_ITEMS_MAX of them, so that the
+ * rest of the request fits into what else a node reads (client_request_limits). */
+uint32_t request_lock_items(struct permits numbers);
+#define REQUEST_LOCK_ITEMS_MAX ((1u << 16) - 256)
 /* Draws new lock_ids. Returns 0 or PAWL_EIO. */
 int request_copy_draw(struct request_copy *request);
 

@@ -1,15 +1,22 @@
-/* rest.c: keeps calls that a node has refused because their identity has reached a limit, until
- * they are sent again (docs/client-protocol.md, Errors). */
+/* rest.c: keeps calls until they are sent again: those that a node has refused because their
+ * identity has reached a limit (docs/client-protocol.md, Errors), and those that may wait and that
+ * every node has refused. */
 #include "call.h"
 
 #include "check.h"
 
 static void on_rested(struct alarm *alarm) {
-	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, rest);
+	flight_again(CONTAINER_OF(alarm, struct pawl_call, rest));
+}
+
+void call_rest(struct pawl_call *call, span_ns pause) {
 	struct pawl *client = call->client;
+	flight_end(&call->last);
 	list_remove(&call->link);
-	list_append(&client->queue, &call->link);
-	client_core_kick(client);
+	list_append(&client->resting, &call->link);
+	call->rest.ring = on_rested;
+	agenda_set(&client->agenda, &call->rest,
+		clock_saturating_add(client_core_now(client).boot, pause));
 }
 
 /* The call is not sent again before the time that the node has given. The library adds up to half
@@ -25,12 +32,8 @@ bool call_back_off(struct pawl_call *call, const struct client_response *r) {
 	if (again >= call->deadline) {
 		return false;
 	}
-	flight_end(&call->last);
 	/* The refusal had no effect, so this send does not count. */
 	call->sends--;
-	list_remove(&call->link);
-	list_append(&client->resting, &call->link);
-	call->rest.ring = on_rested;
-	agenda_set(&client->agenda, &call->rest, again);
+	call_rest(call, pause);
 	return true;
 }

@@ -18,7 +18,8 @@ static const struct pawl_bytes no_bytes = { "", 0 };
 static void result_clear(struct pawl_result *r, enum pawl_method method) {
 	*r = (struct pawl_result){ .method = method, .message = "", .endpoint = "", .field = "",
 		.value_seq = no_bytes, .key = no_bytes, .entry = copy_no_entry, .node = "",
-		.role = "", .version = "", .warning = "", .age_ms = -1 };
+		.role = "", .version = "", .warning = "", .age_ms = -1,
+		.valid_at_least_ms = -1, .held_at_most_ms = -1 };
 }
 
 struct result_box *result_new(const struct env *env, enum pawl_method method) {
@@ -86,6 +87,10 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->recovering = r->recovering;
 	to->more = r->more;
 	to->age_ms = r->present & CLIENT_RESULT_AGE ? r->age / SPAN_MS : -1;
+	if (r->entry.present & CLIENT_ENTRY_WEIGHED) {
+		to->valid_at_least_ms = r->entry.at_least / SPAN_MS;
+		to->held_at_most_ms = r->entry.at_most / SPAN_MS;
+	}
 }
 
 /* Copies the names of the masters that a change has not reached. Names that are not text are left
@@ -147,6 +152,18 @@ static int copy_tree(struct arena *arena, struct slice message, bool failed,
 	return value_read(arena, &rest, tree);
 }
 
+static span_ns lease_most(const struct client_response *r) {
+	if (r->error) {
+		return r->error == PAWL_ETOOLONG && (r->present & CLIENT_RESULT_LIMIT) ? r->limit
+			: 0;
+	}
+	span_ns most = 0;
+	for (size_t i = 0; r->extended && i < r->count && most == 0; i++) {
+		most = r->extended[i].error == PAWL_ETOOLONG ? r->extended[i].limit : 0;
+	}
+	return most;
+}
+
 void result_answer(struct result_box *box, const struct client_response *r, struct slice message,
 	const char *endpoint, struct instant sent_at) {
 	struct pawl_result *to = &box->result;
@@ -178,6 +195,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	if (error) {
 		result_fail(box, error, NULL);
 	}
+	box->lease_most = lease_most(r);
 	box->watch = r->watch;
 	position_write(r->position, box->position);
 	/* Once this instant has passed, it stays past: no later answer makes this result valid

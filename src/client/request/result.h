@@ -20,6 +20,10 @@ struct result_box {
 	/* PAWL_WATCH: the number of the watch at the node, and the position at which it begins. */
 	uint64_t watch;
 	uint8_t position[POSITION_BYTES];
+
+	/* PAWL_EXTEND that was refused as PAWL_ETOOLONG, or whose locks were: the longest lease
+	 * that the cluster allows; 0 if the node has not said it. */
+	span_ns lease_most;
 };
 
 /* Returns NULL if there is no memory. Free the box with pawl_result_free. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "kept_bytes.h"
 #include "result.h"
 
 #define PAUSE_FIRST (100 * SPAN_MS)
@@ -56,6 +57,7 @@ static struct pawl_watch *find(const struct pawl *client, uint64_t number) {
 /* ---- beginning again, and ending ---- */
 
 static void watch_want(struct pawl_watch *watch) {
+	agenda_clear(&watch->client->agenda, &watch->retry);
 	watch->state = WATCH_WANTED;
 	watch->client->watch_wanted = true;
 	client_core_kick(watch->client);
@@ -102,11 +104,40 @@ void watch_reread(struct pawl_watch *watch) {
 	watch_pause(watch);
 }
 
+/* The node has no room for another watch. One watch asks again from time to time for all that wait
+ * for room. */
+static void watch_crowded(struct pawl_watch *watch) {
+	struct pawl *client = watch->client;
+	watch->error = PAWL_EFULL;
+	client->watch_probe = client->watch_probe ? client->watch_probe : watch;
+	if (client->watch_probe == watch) {
+		watch_pause(watch);
+	}
+	watch->state = WATCH_CROWDED;
+}
+
+/* The watch has found room, or is over. If it asked for others, too, the next one does now. */
+static void watch_probed(const struct pawl_watch *watch) {
+	struct pawl *client = watch->client;
+	if (client->watch_probe != watch) {
+		return;
+	}
+	client->watch_probe = NULL;
+	for (struct list *at = list_first(&client->watches); at && !client->watch_probe;
+		at = list_after(&client->watches, at)) {
+		if (watch_at(at)->state == WATCH_CROWDED) {
+			client->watch_probe = watch_at(at);
+			watch_want(client->watch_probe);
+		}
+	}
+}
+
 static void watch_end(struct pawl_watch *watch, int error, const char *message) {
 	struct pawl *client = watch->client;
 	watch_forget_number(watch);
 	watch->state = WATCH_ENDED;
 	watch->error = error;
+	watch_probed(watch);
 	if (watch->on_ended) {
 		client->callbacks += !watch->quiet;
 		watch->on_ended(watch, error, message, watch->arg);
@@ -120,7 +151,9 @@ static bool final(int error) {
 
 static void watch_refused(struct pawl_watch *watch, const struct pawl_result *result) {
 	int error = result->error;
-	if (final(error)) {
+	if (error == PAWL_EFULL && watch->lasts) {
+		watch_crowded(watch);
+	} else if (final(error)) {
 		char room[256];
 		watch_end(watch, error, result_sentence(result, room, sizeof room));
 	} else if (error == PAWL_ECLOSED) {
@@ -189,7 +222,7 @@ static void watch_list(struct pawl_watch *watch, struct pawl_bytes after) {
 static bool resumed(const struct pawl_watch *watch, const struct pawl_result *result) {
 	const struct result_box *box = (const struct result_box *)(const void *)result;
 	return watch->resumes
-		&& memcmp(watch->position, box->position, sizeof(watch->position)) == 0;
+		&& memcmp(watch->position, box->position, POSITION_BYTES) == 0;
 }
 
 static void watch_begin(struct pawl_watch *watch, const struct pawl_result *result) {
@@ -198,8 +231,10 @@ static void watch_begin(struct pawl_watch *watch, const struct pawl_result *resu
 	bool goes_on = resumed(watch, result), tried = watch->resumes;
 	watch->number = box->watch;
 	map_insert_number(&client->by_watch, &watch->by_number, watch->number);
-	memcpy(watch->position, box->position, sizeof(watch->position));
+	memcpy(watch->position, box->position, POSITION_BYTES);
 	watch->resumes = false;
+	watch->error = 0;
+	watch_probed(watch);
 	if (goes_on) {
 		watch->state = WATCH_LIVE;
 		watch->resumes = true;
@@ -242,7 +277,7 @@ static void watch_send(struct pawl_watch *watch) {
 	struct pawl_request request = { .method = PAWL_WATCH, .key = watch_key(watch),
 		.prefix = watch->prefix };
 	if (watch->resumes) {
-		request.after = (struct pawl_bytes){ watch->position, sizeof(watch->position) };
+		request.after = (struct pawl_bytes){ watch->position, POSITION_BYTES };
 	}
 	watch->state = WATCH_ASKING;
 	if (watch_ask(watch, &request, on_watched) != 0) {
@@ -279,7 +314,7 @@ void watches_connection_lost(struct pawl *client) {
 		at = list_after(&client->watches, at)) {
 		struct pawl_watch *watch = watch_at(at);
 		watch_forget_number(watch);
-		if (watch->state == WATCH_LIVE) {
+		if (watch->state == WATCH_LIVE || watch->state == WATCH_CROWDED) {
 			watch_want(watch);
 		}
 	}
@@ -343,7 +378,8 @@ static void watch_destroy(struct pawl_watch *watch) {
 	watch_forget_number(watch);
 	agenda_clear(&client->agenda, &watch->retry);
 	list_remove(&watch->link);
-	alloc_free(client->env.alloc, watch->key, watch->key_size ? watch->key_size : 1);
+	watch_probed(watch);
+	alloc_free(client->env.alloc, watch->key, watch->key_size + 1);
 	alloc_free(client->env.alloc, watch, sizeof(*watch));
 }
 
@@ -366,7 +402,7 @@ void watches_free_all(struct pawl *client) {
 
 static bool options_valid(const struct pawl *client, const struct pawl_watch_options *o) {
 	bool from = o->from.size == 0 || (o->from.size == POSITION_BYTES && o->from.data);
-	return !client->dying && o->on_event && from && (o->key.data || o->key.size == 0);
+	return !client->dying && o->on_event && from && kept_bytes_valid(o->key);
 }
 
 int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options,
@@ -377,7 +413,8 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 	if (options->key.size > REQUEST_COPY_BYTES_MAX) {
 		return PAWL_ETOOLARGE;
 	}
-	size_t size = options->key.size ? options->key.size : 1;
+	/* A NUL follows. */
+	const size_t size = options->key.size + 1;
 	struct pawl_watch *watch = alloc_new(client->env.alloc, sizeof(*watch));
 	uint8_t *key = alloc_new(client->env.alloc, size);
 	if (!watch || !key) {
@@ -392,7 +429,7 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 		.prefix = options->prefix, .on_event = options->on_event,
 		.on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
 	if (options->from.size) {
-		memcpy(watch->position, options->from.data, sizeof(watch->position));
+		memcpy(watch->position, options->from.data, POSITION_BYTES);
 		/* An earlier watch was told everything up to this position. */
 		watch->resumes = watch->told = true;
 	}

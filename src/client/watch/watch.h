@@ -4,7 +4,9 @@
  *     ^                               |                   |                                 |
  *     +--- connection lost, overflow, or a refusal that may pass (then after a pause) ------+
  *
- *   A refusal that does not pass ends the watch for good (ended).
+ *   A refusal that does not pass ends the watch for good (ended). A watch that lasts is not ended
+ *   because a node has no room for it; it waits (crowded) until another watch of this client has
+ *   found room, or the connection is another one.
  */
 #ifndef PAWL_CLIENT_WATCH_H
 #define PAWL_CLIENT_WATCH_H
@@ -16,7 +18,14 @@
  * begins again. */
 #define WATCH_ENDED_MAX 32
 
-enum watch_state { WATCH_WANTED, WATCH_ASKING, WATCH_LISTING, WATCH_LIVE, WATCH_ENDED };
+enum watch_state {
+	WATCH_WANTED,
+	WATCH_ASKING,
+	WATCH_LISTING,
+	WATCH_LIVE,
+	WATCH_CROWDED,
+	WATCH_ENDED
+};
 
 struct pawl_watch {
 	/* In client->watches. */
@@ -30,10 +39,13 @@ struct pawl_watch {
 	/* The library itself has made this watch, so its callback does not count as one of the
 	 * program's. */
 	bool quiet;
+
+	/* Nobody is told of an end, so the watch does not end for want of room. */
+	bool lasts;
 	pawl_event_fn *on_event;
 	pawl_watch_ended_fn *on_ended;
 	void *arg;
-	/* Why the watch has ended; 0 while it has not. */
+	/* Why the watch has ended, or why a watch that lasts is crowded; 0 while it has not. */
 	int error;
 
 	/* The request under way: to watch, or to list the present state; or NULL. */
@@ -43,8 +55,8 @@ struct pawl_watch {
 	uint64_t number;
 	/* Element of client->by_watch, while the watch has a number. */
 	struct map_node by_number;
-	/* The place in the node's events up to which the watch was told. */
-	uint8_t position[POSITION_BYTES];
+	/* The place in the node's events up to which the watch was told. A NUL follows. */
+	uint8_t position[POSITION_BYTES + 1];
 
 	/* The watch can go on from `position`: everything before it has been told. */
 	bool resumes;

@@ -23,7 +23,7 @@ static struct pawl_event event_blank(const struct pawl_watch *watch, enum pawl_e
 	struct pawl_event event = { .type = type, .entry = copy_no_entry, .to = { "", 0 },
 		.resume = { "", 0 } };
 	if (watch->resumes) {
-		event.resume = (struct pawl_bytes){ watch->position, sizeof(watch->position) };
+		event.resume = (struct pawl_bytes){ watch->position, POSITION_BYTES };
 	}
 	return event;
 }

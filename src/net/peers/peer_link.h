@@ -81,8 +81,6 @@ struct peer_link {
 	char release[PEER_RELEASE_MAX + 1];
 	/* What the other side has told about itself. */
 	struct peer_note note;
-	/* The other side has been told what this side has to tell about itself. */
-	bool told;
 
 	/* How far the frame is handled that stands first in what has arrived. */
 	struct peer_progress progress;

@@ -439,8 +439,8 @@ int peers_new(const struct peers_options *o, struct peers **out) {
 	p->ctx = o->ctx;
 	prng_init(&p->prng, o->seed);
 	p->limits = o->strangers;
-	strangers_init(&p->strangers);
-	strangers_init(&p->members);
+	strangers_init(&p->strangers, prng_next(&p->prng));
+	strangers_init(&p->members, prng_next(&p->prng));
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		struct peers_slot *slot = &p->slots[i];
 		slot->peers = p;

@@ -125,13 +125,8 @@ void peers_reset_unfinished(struct peers *p);
 /* Returns what the other side has told about itself outside of the frames, for the owner to fill
  * in; NULL if there is no link. It is gone with the link. */
 struct peer_note *peers_note(struct peers *p, uint32_t peer);
-/* Returns true if the peer accepts notes and lacks the present note of this node, and marks the
- * note as sent. */
-bool peers_note_due(struct peers *p, uint32_t peer);
 /* Returns true if there is a link, and the node at its other end has this feature, too. */
 bool peers_has(const struct peers *p, uint32_t peer, uint64_t feature);
-/* Marks this node's note as not sent to any peer, because it has changed. */
-void peers_note_changed(struct peers *p);
 
 /* Returns why there is no link, as far as is known; "" if there is one, or if nothing has failed
  * yet. It is valid until the loop goes on. */

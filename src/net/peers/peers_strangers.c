@@ -119,7 +119,7 @@ static bool peers_busy(const struct stranger *stranger) {
 	return stream_waits_for_turn(peers_link_of(stranger)->stream);
 }
 
-static void peers_make_room(struct peers *p, const struct strangers *among,
+static void peers_make_room(struct peers *p, struct strangers *among,
 	const struct stranger *newcomer) {
 	struct stranger *victim;
 	while ((victim = strangers_victim(among, &p->limits, newcomer, peers_busy)) != NULL) {

@@ -95,26 +95,8 @@ struct peer_note *peers_note(struct peers *p, uint32_t peer) {
 	return p->table[peer]->link ? &p->table[peer]->link->note : NULL;
 }
 
-bool peers_note_due(struct peers *p, uint32_t peer) {
-	CHECK(peer < p->count);
-	struct peer_link *link = p->table[peer]->link;
-	bool due = link && !link->told && (link->features & PEER_FEATURE_NOTES);
-	if (due) {
-		link->told = true;
-	}
-	return due;
-}
-
 bool peers_has(const struct peers *p, uint32_t peer, uint64_t feature) {
 	CHECK(peer < p->count);
 	const struct peer_link *link = p->table[peer]->link;
 	return link && (link->features & feature);
-}
-
-void peers_note_changed(struct peers *p) {
-	for (uint32_t i = 0; i < p->count; i++) {
-		if (p->table[i]->link) {
-			p->table[i]->link->told = false;
-		}
-	}
 }

@@ -65,12 +65,15 @@ static void account_note_high(const struct memory_account *account) {
 	}
 }
 
-static void account_grow(struct memory_account *account, uint64_t bytes) {
+/* `easy`: no limit is near (memory_easy). */
+static void account_grow(struct memory_account *account, uint64_t bytes, bool easy) {
 	account->used += bytes;
 	if (account->share.identity) {
 		shares_take(&account->share, SHARE_MEMORY, bytes);
 	}
-	account_note_high(account);
+	if (!easy) {
+		account_note_high(account);
+	}
 }
 
 static void account_shrink(struct memory_account *account, uint64_t bytes) {
@@ -91,10 +94,12 @@ static void *account_resize(void *ctx, void *p, size_t old_size, size_t new_size
 	struct memory_account *account = ctx;
 	const struct allocator *alloc = account->pool->alloc;
 	if (new_size > old_size) {
-		void *grown = new_size - old_size <= memory_rest(account)
+		const size_t more = new_size - old_size;
+		const bool easy = memory_easy(account, more);
+		void *grown = easy || more <= memory_rest(account)
 			? alloc->resize(alloc->ctx, p, old_size, new_size) : NULL;
 		if (grown) {
-			account_grow(account, new_size - old_size);
+			account_grow(account, more, easy);
 		}
 		return grown;
 	}
@@ -116,7 +121,7 @@ void memory_claim(struct memory_account *account, enum memory_claim what, size_t
 		counter->used = counter->used - before + bytes;
 	}
 	if (bytes > before) {
-		account_grow(account, bytes - before);
+		account_grow(account, bytes - before, false);
 	} else if (bytes < before) {
 		account_shrink(account, before - bytes);
 	}

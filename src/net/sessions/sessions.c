@@ -1,5 +1,5 @@
-/* sessions.c: the life of clients' connections: how they are accepted and written to.
- * sessions_serve.c hands over their requests, and sessions_leave.c ends them.
+/* sessions.c: the life of clients' connections, and what their owner asks for. sessions_impl.h says
+ * what the other files do.
  */
 #include "sessions_impl.h"
 
@@ -21,73 +21,8 @@
 #define STUCK_MAX (30 * SPAN_S)
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
-/* How many locks of an `extend` are decoded in one piece. */
-#define DECODE_PIECE 128
-
-struct session *sessions_find(const struct sessions *s, uint64_t client) {
-	if (s->latest && s->latest->id == client) {
-		return s->latest;
-	}
-	struct map_node *node = map_first_number(&s->by_id, client);
-	return node ? CONTAINER_OF(node, struct session, node) : NULL;
-}
-
-struct session_who session_who(const struct session *session) {
-	return (struct session_who){ .identity = slice_str(session->identity),
-		.local = session->local, .inside = session->inside, .from = &session->from,
-		.share = &session->share };
-}
-
-void session_free(struct session *session) {
-	struct sessions *s = session->all;
-	session_note_end(session);
-	if (list_linked(&session->leaving)) {
-		session_count_leaving(session, -1);
-	}
-	list_remove(&session->among);
-	list_remove(&session->dirty);
-	list_remove(&session->starved);
-	list_remove(&session->leaving);
-	strangers_remove(&s->strangers, &session->stranger);
-	map_remove(&s->by_id, &session->node);
-	s->latest = s->latest == session ? NULL : s->latest;
-	s->by_listener[session->from.listener]--;
-	session_give_back(session);
-	session_batch_free(session);
-	session_dialect_close(session);
-	stream_free(session->stream);
-	struct memory_account *memory = session->memory;
-	alloc_free(&memory->alloc, session, sizeof *session);
-	memory_close(memory);
-}
-
-void session_mark(struct session *session) {
-	if (!list_linked(&session->dirty)) {
-		list_append(&session->all->dirty, &session->dirty);
-	}
-}
 
 /* ---- requests ---- */
-
-int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
-	session_mark(session);
-	session->all->handlers->refused(session->all->ctx);
-	return client_refusal_encode(msgid, refusal, session_out(session));
-}
-
-void session_refuse_and_close(struct session *session, uint32_t msgid,
-	const struct client_refusal *refusal) {
-	/* Without memory, the client gets no refusal. */
-	session_refuse(session, msgid, refusal);
-	if (session->use) {
-		session_dialect_refuse(session);
-	}
-	list_remove(&session->dirty);
-	session->closing = true;
-	stream_close(session->stream);
-	session_trouble(session,
-		refusal->message ? refusal->message : pawl_error_message(refusal->error));
-}
 
 /* Only marks the session as waiting. What one turn brings for it is served together with what the
  * turn brings for the others, a piece of each at a time. */
@@ -137,16 +72,6 @@ static void session_on_closed(void *ctx, int error, const char *why) {
 	struct session *session = ctx;
 	const char *trouble = error == PAWL_ECLOSED ? NULL : why ? why : pawl_error_message(error);
 	session_leave(session, trouble);
-}
-
-void session_on_drained(void *ctx) {
-	struct session *session = ctx;
-	session_dialect_sent(session);
-	session_wait(session);
-	if (session->crowded) {
-		session->crowded = false;
-		session->all->handlers->drained(session->all->ctx, session->id);
-	}
 }
 
 /* The rest is written when sessions_flush has time for it. */
@@ -355,11 +280,6 @@ uint32_t sessions_count(const struct sessions *s) {
 
 /* ---- life ---- */
 
-void sessions_init_decoder(struct sessions *s) {
-	client_decoder_init(&s->decoder, s->loop->alloc);
-	s->decoder.piece = DECODE_PIECE;
-}
-
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
 	s->limits = *limits;
 	s->memory.limit = limits->memory;
@@ -373,16 +293,18 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 		return PAWL_ENOMEM;
 	}
 	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers,
-		.ctx = o->ctx };
+		.ctx = o->ctx, .loop_turn = 1 };
 	list_init(&s->among);
 	list_init(&s->dirty);
 	list_init(&s->bulk);
 	list_init(&s->leaving);
 	list_init(&s->starved);
-	strangers_init(&s->strangers);
 	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
 	struct siphash_key hash_key;
+	uint64_t seed;
 	CHECK(RAND_bytes((unsigned char *)&hash_key, sizeof hash_key) == 1);
+	CHECK(RAND_bytes((unsigned char *)&seed, sizeof seed) == 1);
+	strangers_init(&s->strangers, seed);
 	sessions_init_decoder(s);
 	sessions_init_memory(s, o->memory);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);

@@ -4,6 +4,7 @@
  *   socket <--(the stream)-- answer() <--(session.answers)--
  *
  * One command is served after the other, so that they have the effect that their order promises.
+ * Each request of a command waits for the turn of its connection, as those of other clients do.
  */
 #include "sessions_impl.h"
 
@@ -14,6 +15,9 @@
 /* While a command is under way, this many bytes of the next ones may arrive before nothing more is
  * read. */
 #define DIALECT_INPUT_MAX (64u << 10)
+/* The same while it may wait for others; more ends the connection. What is not read hides that the
+ * client has gone, and it would be granted what it waits for. */
+#define DIALECT_WAIT_INPUT_MAX (1u << 20)
 /* How much memory the scratch buffer for answers keeps. */
 #define DIALECT_KEEP_BYTES 1024u
 
@@ -35,21 +39,18 @@ void session_dialect_close(struct session *session) {
 	}
 }
 
-struct buffer *session_out(struct session *session) {
-	return session->use ? &session->answers : stream_out(session->stream);
-}
-
 /* Returns whether the next command has to wait. */
 static bool session_dialect_waits(const struct session *session) {
-	return session->asked || session->unsent;
+	return session->asked || session->next || session->unsent;
 }
 
 bool session_dialect_is_full(const struct session *session) {
 	return session_dialect_waits(session)
-		&& stream_input(session->stream).size > DIALECT_INPUT_MAX;
+		&& stream_input(session->stream).size
+			> (session->asks_to_wait ? DIALECT_WAIT_INPUT_MAX : DIALECT_INPUT_MAX);
 }
 
-static int session_dialect_ask(struct session *session, const struct client_request *request,
+static int session_dialect_dispatch(struct session *session, const struct client_request *request,
 	struct instant now) {
 	struct session_progress whole = { .most = SIZE_MAX };
 	/* The bytes of the command were charged when it was served. */
@@ -57,11 +58,21 @@ static int session_dialect_ask(struct session *session, const struct client_requ
 	return session_dispatch(session, request, &whole, now);
 }
 
+/* Makes the request. The session may be gone afterwards. */
+static void session_dialect_ask(struct session *session, const struct client_request *request,
+	struct instant now) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	session->asked = true;
+	session->asks_to_wait = request->core.wait > 0;
+	if (session_dialect_dispatch(session, request, now) != 0 && sessions_find(s, id)) {
+		session_leave(session, "out of memory");
+	}
+}
+
 /* Does what a step demands. The session may be gone afterwards. */
 static void session_dialect_act(struct session *session, enum dialect_step step,
 	const struct client_request *request, struct instant now) {
-	struct sessions *s = session->all;
-	const uint64_t id = session->id;
 	session_mark(session);
 	switch (step) {
 	case DIALECT_MORE:
@@ -74,10 +85,7 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 		strangers_remove(&session->all->strangers, &session->stranger);
 		break;
 	case DIALECT_ASK:
-		session->asked = true;
-		if (session_dialect_ask(session, request, now) != 0 && sessions_find(s, id)) {
-			session_leave(session, "out of memory");
-		}
+		session_dialect_ask(session, request, now);
 		break;
 	case DIALECT_CLOSE:
 		list_remove(&session->dirty);
@@ -97,7 +105,16 @@ bool session_dialect_serve(struct session *session, struct instant now) {
 	const uint64_t id = session->id;
 	const struct client_request *request = NULL;
 	size_t taken = 0;
+	if (session->next) {
+		request = session->next;
+		session->next = NULL;
+		session_dialect_ask(session, request, now);
+		return false;
+	}
 	if (session_dialect_waits(session)) {
+		if (session->asks_to_wait && session_dialect_is_full(session)) {
+			session_leave(session, "more than 1 MiB sent behind a command that waits");
+		}
 		return false;
 	}
 	const enum dialect_step step = session->use->dialect->serve(session->dialect,
@@ -122,11 +139,9 @@ static void session_dialect_go_on(struct session *session) {
 }
 
 void session_dialect_sent(struct session *session) {
-	if (session->unsent) {
-		session->unsent = false;
-		session->use->dialect->sent(session->dialect);
-		session_dialect_go_on(session);
-	}
+	session->unsent = false;
+	session->use->dialect->sent(session->dialect);
+	session_dialect_go_on(session);
 }
 
 bool session_dialect_flush(struct session *session) {
@@ -135,11 +150,18 @@ bool session_dialect_flush(struct session *session) {
 	while (session && session->answers.size > 0) {
 		const struct client_request *request = NULL;
 		CHECK(session->asked);
-		session->asked = false;
+		session->asked = session->asks_to_wait = false;
 		const enum dialect_step step = session->use->dialect->answer(session->dialect,
 			buffer_slice(&session->answers), stream_out(session->stream), &request);
 		buffer_clear(&session->answers);
 		buffer_trim(&session->answers, DIALECT_KEEP_BYTES);
+		if (step == DIALECT_ASK && !session_is_urgent(request) && !request->gives_back) {
+			/* Otherwise a command with many keys would be served in one go, however
+			 * large their values are and whoever else asks. */
+			session->next = request;
+			session_wait(session);
+			return true;
+		}
 		session_dialect_act(session, step, request, time_source_now());
 		session = sessions_find(s, id);
 		if (session) {
@@ -149,12 +171,6 @@ bool session_dialect_flush(struct session *session) {
 	return session && !session->closing;
 }
 
-void session_dialect_refuse(struct session *session) {
-	session->use->dialect->refuse(session->dialect, buffer_slice(&session->answers),
-		stream_out(session->stream));
-	buffer_clear(&session->answers);
-}
-
 bool session_dialect_leave(struct session *session) {
 	struct sessions *s = session->all;
 	const uint64_t id = session->id;
@@ -162,11 +178,12 @@ bool session_dialect_leave(struct session *session) {
 	while (session && session_dialect_waits(session)
 		&& (request = session->use->dialect->leave(session->dialect)) != NULL) {
 		/* Nobody reads the answer, so it does not matter if there is none. */
-		(void)session_dialect_ask(session, request, time_source_now());
+		(void)session_dialect_dispatch(session, request, time_source_now());
 		session = sessions_find(s, id);
 	}
 	if (session) {
-		session->asked = session->unsent = false;
+		session->asked = session->asks_to_wait = session->unsent = false;
+		session->next = NULL;
 		buffer_clear(&session->answers);
 	}
 	return session != NULL;

@@ -9,6 +9,18 @@
 /* For how long answers are written to connections in one turn. */
 #define FLUSH_MAX (SPAN_MS / 8)
 
+void session_on_drained(void *ctx) {
+	struct session *session = ctx;
+	if (session->unsent) {
+		session_dialect_sent(session);
+	}
+	session_wait(session);
+	if (session->crowded) {
+		session->crowded = false;
+		session->all->handlers->drained(session->all->ctx, session->id);
+	}
+}
+
 static void session_flush(struct session *session) {
 	list_remove(&session->dirty);
 	if (session->use && !session_dialect_flush(session)) {

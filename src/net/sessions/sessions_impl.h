@@ -64,10 +64,10 @@ struct session {
 	/* The bytes and records that the connection was charged for. */
 	uint64_t charged_bytes, charged_records;
 	/* What the connection has cost in the turn of the loop with this number, and the method
-	 * of its last request in that turn, or NULL. */
+	 * of its last request in that turn, or CLIENT_METHODS. */
 	int64_t cost;
 	uint64_t cost_turn;
-	const char *method;
+	enum client_method method;
 	/* A request that is served in parts, and whose bytes are still in the stream; or NULL. */
 	struct session_batch *batch;
 
@@ -84,6 +84,11 @@ struct session {
 	 * protocol. */
 	struct buffer answers;
 	bool asked;
+	/* That request may wait for others. */
+	bool asks_to_wait;
+	/* The next request of the command under way, which waits for the turn of the connection; or
+	 * NULL. It belongs to the dialect. */
+	const struct client_request *next;
 	/* The dialect has told the client that it has taken something, and that has not left. */
 	bool unsent;
 	/* Finds the end of the request that is arriving. */
@@ -101,7 +106,7 @@ struct session {
 	bool crowded;
 	/* The number of requests under way. */
 	uint32_t open;
-	/* How many bytes of values are under way for them (sessions_values.c). */
+	/* How many bytes of values are under way for them (sessions_wait.c). */
 	uint64_t values;
 	/* The number of requests since the beginning. */
 	uint64_t requests;
@@ -198,14 +203,14 @@ struct sessions {
 	/* For how long answers have been written since the last turn, if that was more than a
 	 * moment, and what has left has been forgotten, in nanoseconds. */
 	span_ns spent;
-	/* The number of the present turn of the loop, the connection that has cost most in it, and
-	 * what that was. */
+	/* The number of the present turn of the loop, from 1 on, the connection that has cost most
+	 * in it, and what that was. */
 	uint64_t loop_turn;
 	uint64_t costliest;
 	int64_t most_cost;
 	/* Who this was, if it has ended in the turn. */
 	struct {
-		const char *method;
+		enum client_method method;
 		bool local, inside;
 		char identity[TLS_NAME_MAX + 1];
 		struct origin from;
@@ -218,47 +223,63 @@ struct sessions {
 	struct event *sweep;
 };
 
+/* The files of the sessions, in an order in which each calls only those before it; two of them, the
+ * end of connections and the dialects, call each other:
+ *
+ *   fair, shares, memory          who comes next, and what is counted for whom
+ *   session                       one connection: who it is, what it is told, what it costs
+ *   sessions_wait                 who waits for a turn
+ *   sessions_share                whether one request is too much; hands it over
+ *   sessions_leave, _dialect      the end; other protocols
+ *   sessions_strangers, _memory   who has to go for others
+ *   sessions_serve, _flush, _list a turn: requests come in, and answers go out
+ *   sessions                      connections from their beginning to their end
+ */
+
+/* ---- session.c ---- */
+
 /* Returns NULL if the client is gone. */
 struct session *sessions_find(const struct sessions *s, uint64_t client);
-/* Frees the session without telling anybody. */
-void session_free(struct session *session);
+struct session_who session_who(const struct session *session);
 /* The connection has something to write. */
 void session_mark(struct session *session);
-
-/* Writes a refusal. Returns 0, or an error if it could not be written. */
-int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
-
-/* Writes one refusal behind what was already answered, and closes. */
-void session_refuse_and_close(struct session *session, uint32_t msgid,
-	const struct client_refusal *refusal);
-struct session_who session_who(const struct session *session);
-/* Everything that was written has left. `ctx` is the session. */
-void session_on_drained(void *ctx);
-/* The functions below are in sessions_leave.c. Returns how much is to be forgotten with the
- * session: itself, the requests under way, and the watches. */
-uint64_t session_weight(const struct session *session);
-/* Ends the session, now or when its turn comes. */
-void session_leave(struct session *session, const char *why);
-/* Frees the session. A `why` of NULL means that there is nothing to tell. */
-void session_end(struct session *session, const char *why);
-/* Counts the session among those of its shares that are leaving, or with -1 no longer. */
-void session_count_leaving(const struct session *session, int count);
-/* Ends connections that wait for their end, as far as one turn may. */
-void sessions_end_leaving(struct sessions *s);
-
-/* Tells the owner (sessions_strangers.c). */
+/* Returns where to append an answer in the client protocol. */
+struct buffer *session_out(struct session *session);
+/* Tells the owner of trouble. */
 void session_trouble(const struct session *session, const char *why);
 /* The same for a connection that has not become a session. */
 void sessions_trouble(struct sessions *s, const struct origin *from, const char *why);
-/* Ends a stranger because another connection needs its place. */
-void sessions_evict(struct stranger *take_stranger);
-/* Returns false if all places are taken, and there is no stranger whose place the newcomer could
- * have. */
-bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
+/* Writes a refusal. Returns 0, or an error if it could not be written. */
+int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
+/* Writes one refusal behind what was already answered, and closes. */
+void session_refuse_and_close(struct session *session, uint32_t msgid,
+	const struct client_refusal *refusal);
 
-/* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
- * lives. They are let through where there is no room for others (sessions_serve.c). */
-bool session_is_urgent(const struct client_request *request);
+/* How many bytes of a request or an answer cost as much as a simple request. */
+#define SESSIONS_BYTES_A_COST 4096u
+/* Returns what a request of this size costs, in simple requests. */
+int64_t session_cost_of(const struct client_request *request, size_t size);
+/* Charges the session, in simple requests. */
+void session_charge(struct session *session, int64_t cost);
+/* To be called before a flush, because answers cost by their size. */
+void session_charge_written(struct session *session);
+/* Notes what the session has cost in this turn of the loop, for the log. */
+void session_note_cost(struct session *session, int64_t cost);
+
+/* ---- sessions_wait.c ---- */
+
+/* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
+ * while session_has_enough. */
+void session_wait(struct session *session);
+/* The session leaves the queue, and so does its share if no other session of it waits. */
+void session_stop_waiting(struct session *session);
+/* Returns whether something can be served without reading. */
+bool session_has_work(const struct session *session);
+/* Returns whether the values that are under way for the session have reached their limit, so that
+ * none of its requests is served before some of them are answered. */
+bool session_has_enough(const struct session *session);
+/* The session has ended. */
+void session_values_gone(struct session *session);
 /* Whether what has arrived for the stream of the session is to be read at once. That is so for a
  * connection that asks for little, of an identity that does, and while nobody waits. Any other
  * connection is read when its turn comes, just as its requests are served then; otherwise a
@@ -266,86 +287,76 @@ bool session_is_urgent(const struct client_request *request);
 bool session_reads_now(void *session);
 /* Charges the session for what was read. */
 void session_on_received(void *session);
-/* Returns whether the values that are under way for the session have reached their limit, so that
- * none of its requests is served before some of them are answered (sessions_values.c). */
-bool session_has_enough(const struct session *session);
-/* The session has ended. */
-void session_values_gone(struct session *session);
-/* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
- * while session_has_enough. */
-void session_wait(struct session *session);
-/* The session leaves the queue, and so does its share if no other session of it waits. */
-void session_stop_waiting(struct session *session);
-/* To be called before a flush, because answers cost by their size. */
-void session_charge_written(struct session *session);
-/* How many bytes of a request or an answer cost as much as a simple request. */
-#define SESSIONS_BYTES_A_COST 4096u
-/* Returns what a request of this size costs, in simple requests. */
-int64_t session_cost_of(const struct client_request *request, size_t size);
-/* Charges the session, in simple requests. */
-void session_charge(struct session *session, int64_t cost);
-/* Hands over a request, or a part of it. Returns 0, or an error if a refusal could not be written.
- * The session may be gone afterwards. */
+
+/* ---- sessions_share.c ---- */
+
+/* How many connections, and requests under way, an administrator may have above the limits of its
+ * share. */
+#define SESSIONS_ADMIN_SPARE 16
+/* Finds the shares of a session. The first is that of its identity, which is the account for a Unix
+ * socket, or that of its address if it has no identity. The second is that of its address, if it
+ * has one. Returns false if there is no memory. */
+bool session_find_share(struct session *session);
+/* Looks up the limits that hold for the session now, and whether it is an administrator. */
+void session_look_up(struct session *session);
+/* Returns whether the memory of all has come to that step, and the session belongs to the identity
+ * that is refused then. */
+bool session_fills_pool(const struct session *session, enum memory_step step);
+/* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
+ * lives. They are let through where there is no room for others. */
+bool session_is_urgent(const struct client_request *request);
+/* Hands over a request, or a part of it, or refuses it for a limit. Returns 0, or an error if a
+ * refusal could not be written. The session may be gone afterwards. */
 int session_dispatch(struct session *session, const struct client_request *request,
 	struct session_progress *progress, struct instant now);
 
-/* The functions below are in sessions_dialect.c. session_dialect_open returns false if there is no
- * memory; session_dialect_close is needed then, too. */
+/* ---- sessions_leave.c ---- */
+
+/* Frees the session without telling anybody. */
+void session_free(struct session *session);
+/* Forgets the request that is served in parts, if there is one. */
+void session_batch_free(struct session *session);
+/* Frees the session. A `why` of NULL means that there is nothing to tell. */
+void session_end(struct session *session, const char *why);
+/* Ends the session, now or when its turn comes. */
+void session_leave(struct session *session, const char *why);
+/* Ends connections that wait for their end, as far as one turn may. */
+void sessions_end_leaving(struct sessions *s);
+
+/* ---- sessions_dialect.c ---- */
+
+/* Returns false if there is no memory; session_dialect_close is needed then, too. */
 bool session_dialect_open(struct session *session, const struct dialect_use *use);
 void session_dialect_close(struct session *session);
-/* Returns where to append an answer in the client protocol. */
-struct buffer *session_out(struct session *session);
 /* Serves one command. Returns whether the next one may be served. The session may be gone
  * afterwards. */
 bool session_dialect_serve(struct session *session, struct instant now);
-/* Everything that was written has left. */
+/* Everything that was written has left, and it was `unsent`. */
 void session_dialect_sent(struct session *session);
 /* Returns whether so much has arrived behind the command under way that nothing more is read. */
 bool session_dialect_is_full(const struct session *session);
 /* To be called before a flush: turns the answer into what the client is told. Returns false if the
  * session is gone or closing. */
 bool session_dialect_flush(struct session *session);
-/* Turns a refusal that answers no command into what the client is told. */
-void session_dialect_refuse(struct session *session);
 /* The client is gone. Asks for what undoes the command under way. Returns false if the session is
  * gone, too. */
 bool session_dialect_leave(struct session *session);
-/* Forgets the request that is served in parts, if there is one. */
-void session_batch_free(struct session *session);
-void sessions_init_decoder(struct sessions *s);
 
-/* To be called once the identity is known (sessions_share.c). Returns false if the identity, or the
- * node, already has as many connections as it may; then the connection is told. Without memory, the
- * session is gone. */
+/* ---- sessions_strangers.c ---- */
+
+/* Returns false if all places are taken, and there is no stranger whose place the newcomer could
+ * have. */
+bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
+/* To be called once the identity is known. Returns false if the identity, or the node, already has
+ * as many connections as it may; then the connection is told. Without memory, the session is
+ * gone. */
 bool session_join(struct session *session);
 
-/* Returns what refuses the request because its identity or address has reached a limit, or NULL.
- * The refusal is in `room`, and is valid until that is used again. */
-const struct client_refusal *session_over_quota(struct session *session,
-	const struct client_request *request, struct instant now, struct share_quota *room);
+/* ---- sessions_memory.c ---- */
 
-/* Returns whether this is a request with which an administrator sees or stops what somebody does to
- * the node. */
-bool session_is_remedy(const struct session *session, enum client_method method);
-
-/* Takes what the session counts for out of its shares. */
-void session_give_back(struct session *session);
-
-/* The functions below are in sessions_cost.c. Notes what the session has cost, for the log. */
-void session_note_cost(struct session *session, int64_t cost);
-/* The session made a request with this method. */
-void session_note_method(struct session *session, enum client_method method);
-/* To be called before the session is freed. */
-void session_note_end(struct session *session);
-
-/* The functions below are in sessions_memory.c. */
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter);
 /* The stream's room(); `ctx` is the session. */
 size_t session_room(void *ctx, const struct buffer *kept);
-
-/* Works like session_over_quota, for memory. */
-const struct client_refusal *session_over_memory(struct session *session, enum client_method method,
-	struct share_quota *room);
 void session_claim_tls_bytes(struct session *session);
 /* To be called after the session has read or written. */
 static inline void session_claim_tls(struct session *session) {
@@ -353,9 +364,14 @@ static inline void session_claim_tls(struct session *session) {
 		session_claim_tls_bytes(session);
 	}
 }
-
 /* To be called once a turn if memory.high is set. If too much memory is in use, the connections
  * that have most of it end. */
 void sessions_make_memory(struct sessions *s);
+
+/* ---- sessions_serve.c and sessions_flush.c ---- */
+
+void sessions_init_decoder(struct sessions *s);
+/* Everything that was written has left. `ctx` is the session. */
+void session_on_drained(void *ctx);
 
 #endif

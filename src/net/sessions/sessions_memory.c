@@ -20,10 +20,6 @@ static const char share_why[] = "the connections of this identity or address use
 static const char pool_why[] = "this node's memory for connections is full (client_memory): this "
 	"identity uses most of it, and this connection most of that";
 
-static const struct client_refusal pool_refusal = { .error = PAWL_EFULL,
-	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
-	.message = "this node's memory for connections is full (client_memory), and this "
-		"identity uses most of it" };
 static const struct client_refusal answer_refusal = { .error = PAWL_EFULL,
 	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
 	.message = "this node's memory for connections is full (client_memory): there is no "
@@ -37,20 +33,6 @@ static void sessions_on_high(void *ctx) {
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter) {
 	s->memory = (struct memory_pool){ .alloc = s->loop->alloc, .counter = counter,
 		.limit = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
-}
-
-/* Returns whether this session belongs to the identity that is refused when the memory of all is
- * full. */
-static bool session_is_heaviest(const struct session *session) {
-	struct sessions *s = session->all;
-	if (!s->heaviest) {
-		s->heaviest = shares_heaviest(&s->shares);
-	}
-	return session->share.identity && session->share.identity == s->heaviest;
-}
-
-static bool session_fills_pool(const struct session *session, enum memory_step step) {
-	return memory_pool_full(&session->all->memory, 1, step) && session_is_heaviest(session);
 }
 
 /* The session cannot read on before another connection has ended, in this turn. */
@@ -85,16 +67,6 @@ size_t session_room(void *ctx, const struct buffer *kept) {
 		list_append(&s->starved, &session->starved);
 	}
 	return s->memory.high ? 0 : most;
-}
-
-const struct client_refusal *session_over_memory(struct session *session, enum client_method method,
-	struct share_quota *room) {
-	enum memory_step step = session_is_remedy(session, method) ? MEMORY_END : MEMORY_LIMIT;
-	if (memory_share_full(session->memory, step)) {
-		shares_full(&session->share, SHARE_MEMORY, 1, 0, room);
-		return &room->refusal;
-	}
-	return session_fills_pool(session, step) ? &pool_refusal : NULL;
 }
 
 void session_claim_tls_bytes(struct session *session) {

@@ -28,160 +28,18 @@
 #define LOOK_EVERY 8
 /* How many locks of an `extend` are served in one piece. */
 #define PIECE 32
+/* How many locks of an `extend` are decoded in one piece. */
+#define DECODE_PIECE 128
 /* The cost of decoding one piece of an `extend`. */
 #define DECODE_COST 8
-/* How many records of TLS cost as much as a simple request. */
-#define RECORDS_A_COST 4u
-/* How many connections are read in one turn although it is not theirs. */
-#define READS_AT_ONCE 32
-/* The cost of these reads after which the other connections have to wait for their turn, and the
- * same while turns are short. */
-#define READS_COST_MAX 32
-#define READS_COST_SHORT 8
 /* How long reading takes that costs as much as a simple request. */
 #define READ_TIME (4 * SPAN_US)
 
-/* ---- what a request costs, in simple requests ---- */
-
-/* The costs that are not 1. These requests make every master search or send, or they read much. */
-static const uint8_t serve_costs[CLIENT_METHODS] = {
-	[CLIENT_CLIENTS] = 16,
-	[CLIENT_EXPLAIN] = 16,
-	[CLIENT_LIST] = 16,
-	[CLIENT_WAITERS] = 16,
-	[CLIENT_STATUS] = 8,
-	[CLIENT_TOP] = 16,
-	[CLIENT_WATCH] = 4,
-	[CLIENT_UNWATCH] = 4,
-};
-
-int64_t session_cost_of(const struct client_request *request, size_t size) {
-	int64_t cost = serve_costs[request->method];
-	int64_t parts = (int64_t)request->core.lock_count;
-	return (cost > parts ? cost : parts > 0 ? parts : 1)
-		+ (int64_t)(size / SESSIONS_BYTES_A_COST);
-}
-
-void session_charge_written(struct session *session) {
-	uint64_t received, sent;
-	stream_bytes(session->stream, &received, &sent);
-	const uint64_t before = session->charged, all = sent + stream_backlog(session->stream);
-	session->charged = all;
-	session_charge(session,
-		(int64_t)((all > before ? all - before : 0) / SESSIONS_BYTES_A_COST));
-}
-
-/* ---- waiting ---- */
-
-void session_wait(struct session *session) {
-	struct sessions *s = session->all;
-	struct share *share = session->share.identity;
-	if (!share || session->closing || !(session->unread || stream_is_held(session->stream))
-		|| stream_is_paused(session->stream) || fair_waits(&session->flow)
-		|| session_has_enough(session)) {
-		return;
-	}
-	fair_wait(&share->ready, &session->flow, s->turn);
-	if (!fair_waits(&share->flow)) {
-		fair_wait(&s->ready, &share->flow, s->turn);
-	}
-	s->handlers->ready(s->ctx);
-}
-
-void session_stop_waiting(struct session *session) {
-	struct fair_queue *q = &session->share.identity->ready;
-	uint64_t turn = session->all->turn;
-	fair_leave(&session->flow, turn);
-	if (list_empty(&q->fresh) && list_empty(&q->rest)) {
-		fair_leave(&session->share.identity->flow, turn);
-	}
-}
-
-/* ---- reading ---- */
-
-/* Reading takes time, even if the bytes never become a request, so it is charged for itself. */
-void session_on_received(void *take_session) {
-	struct session *session = take_session;
-	uint64_t bytes, sent, records = stream_records(session->stream);
-	stream_bytes(session->stream, &bytes, &sent);
-	uint64_t by_bytes = (bytes - session->charged_bytes) / SESSIONS_BYTES_A_COST;
-	uint64_t by_records = (records - session->charged_records) / RECORDS_A_COST;
-	session->charged_bytes += by_bytes * SESSIONS_BYTES_A_COST;
-	session->charged_records += by_records * RECORDS_A_COST;
-	session->all->read_cost += (int64_t)(by_bytes + by_records);
-	session_charge(session, (int64_t)(by_bytes + by_records));
-}
-
-bool session_reads_now(void *take_session) {
-	struct session *session = take_session;
-	struct sessions *s = session->all;
-	struct share *share = session->share.identity;
-	if (!share || session->closing) {
-		return true;
-	}
-	bool nobody_waits = list_empty(&s->ready.fresh) && list_empty(&s->ready.rest);
-	session->unread = s->read_cost >= (s->short_turns ? READS_COST_SHORT : READS_COST_MAX)
-		|| (!nobody_waits && (s->read_at_once >= READS_AT_ONCE
-			|| fair_owes(&share->ready, &session->flow, s->turn)
-			|| fair_owes(&s->ready, &share->flow, s->turn)));
-	s->read_at_once += !session->unread;
-	session_wait(session);
-	return !session->unread;
-}
-
 /* ---- one request ---- */
 
-void session_batch_free(struct session *session) {
-	if (session->batch) {
-		client_decoder_done(&session->batch->decoder);
-		memory_claim(session->memory, MEMORY_BATCH, 0);
-		alloc_free(&session->memory->alloc, session->batch, sizeof *session->batch);
-		session->batch = NULL;
-	}
-}
-
-/* The methods that let others go on, or keep a lock, and the one that asks whether the node
- * lives. */
-bool session_is_urgent(const struct client_request *request) {
-	const enum client_method method = request->method;
-	return request->urgent || method == CLIENT_EXTEND || method == CLIENT_RELEASE
-		|| method == CLIENT_UNWATCH || method == CLIENT_PING;
-}
-
-/* Requests that session_is_urgent names are let through even if a connection has too many under
- * way, but not without a bound. */
-static bool session_is_full(const struct session *session, const struct client_request *request) {
-	uint64_t most = session->all->limits.requests_per_client;
-	return request->method != CLIENT_PING
-		&& session->open >= most * (session_is_urgent(request) ? 2 : 1);
-}
-
-int session_dispatch(struct session *session, const struct client_request *request,
-	struct session_progress *progress, struct instant now) {
-	struct sessions *s = session->all;
-	struct share_quota quota;
-	const bool judged = progress->done == 0 && !request->gives_back;
-	if (judged && session_is_full(session, request)) {
-		const struct client_refusal busy = { .error = PAWL_EBUSY,
-			.message = "too many requests are under way on this connection" };
-		progress->done = request->lock_count;
-		return session_refuse(session, request->msgid, &busy);
-	}
-	const struct client_refusal *full = judged
-		? session_over_quota(session, request, now, &quota) : NULL;
-	const struct session_who who = session_who(session);
-	if (full) {
-		progress->done = request->lock_count;
-		s->handlers->over(s->ctx, &who, full);
-		return session_refuse(session, request->msgid, full);
-	}
-	strangers_remove(&s->strangers, &session->stranger);
-	session_note_method(session, request->method);
-	session->open += progress->done == 0;
-	session->requests += progress->done == 0;
-	shares_take(&session->share, SHARE_REQUESTS, progress->done == 0);
-	s->handlers->request(s->ctx, session->id, &who, request, progress, now);
-	return 0;
+void sessions_init_decoder(struct sessions *s) {
+	client_decoder_init(&s->decoder, s->loop->alloc);
+	s->decoder.piece = DECODE_PIECE;
 }
 
 /* Keeps the request as it was decoded, with the memory that the decoder has used for it. */
@@ -334,6 +192,9 @@ static bool session_serve_one(struct session *session, struct instant now) {
 		session_on_batch(session, now);
 		return true;
 	}
+	if (input.size == 0) {
+		return false;
+	}
 	if (session_serve_short(session, input, now)) {
 		return true;
 	}
@@ -362,7 +223,8 @@ static void session_end_turn(struct session *session, bool more) {
 	}
 	if (!more && !session->closing && !stream_is_paused(session->stream)) {
 		s->content = s->content || session->flow.credit > 0;
-		if (stream_is_held(session->stream) && !session_dialect_is_full(session)) {
+		if (stream_is_held(session->stream)
+			&& !(session->use && session_dialect_is_full(session))) {
 			stream_release(session->stream);
 		}
 	}
@@ -388,7 +250,7 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 		stream_read_late(stream);
 		session = sessions_find(s, id);
 	}
-	bool more = session && stream_is_held(stream) && session_serve_one(session, now);
+	bool more = session && session_has_work(session) && session_serve_one(session, now);
 	session = sessions_find(s, id);
 	if (session && (session->closing || stream_is_paused(stream) || !more
 		|| session_has_enough(session))) {
@@ -447,7 +309,9 @@ bool sessions_serve(struct sessions *s) {
 	if (s->memory.high) {
 		sessions_make_memory(s);
 	}
-	sessions_end_leaving(s);
+	if (s->ended || !list_empty(&s->leaving)) {
+		sessions_end_leaving(s);
+	}
 	struct fair_flow *share = fair_next(&s->ready);
 	if (!share) {
 		return !list_empty(&s->leaving);

@@ -1,4 +1,6 @@
-/* sessions_share.c: says whose connections belong together, and what they may take together. */
+/* sessions_share.c: whose connections belong together, and what they may take together. Hands over
+ * one request, unless it is too much.
+ */
 #include "sessions_impl.h"
 
 #include <arpa/inet.h>
@@ -10,9 +12,6 @@
 #include "pawl/error.h"
 #include "rights.h"
 
-/* How many connections, and requests under way, an administrator may have above the limits of its
- * share. */
-#define ADMIN_SPARE 16
 /* The size of an IPv6 network in bytes. Whoever has one address in it has all of them. */
 #define NETWORK_BYTES 8
 #define HOST_BYTES (INET6_ADDRSTRLEN + IF_NAMESIZE + 1)
@@ -57,7 +56,7 @@ static struct slice share_host(const struct session *session, char room[HOST_BYT
 /* Finds the shares of a session. The first is that of its identity, which is the account for a Unix
  * socket, or that of its address if it has no identity. The second is that of its address, if it
  * has one. */
-static bool share_find(struct session *session) {
+bool session_find_share(struct session *session) {
 	struct shares *all = &session->all->shares;
 	char room[HOST_BYTES];
 	const struct slice host = share_host(session, room);
@@ -71,7 +70,7 @@ static bool share_find(struct session *session) {
 }
 
 /* Looks up the limits that hold for the session now, and whether it is an administrator. */
-static void share_look_up(struct session *session) {
+void session_look_up(struct session *session) {
 	struct sessions *s = session->all;
 	const struct session_who who = session_who(session);
 	session->rules = s->rules;
@@ -84,105 +83,122 @@ static void share_look_up(struct session *session) {
 	session->memory->admin = session->admin;
 }
 
-/* Returns whether the session has a place. A full node ends its oldest stranger rather than refuse
- * a newcomer, and administrators have places of their own. */
-static bool session_has_place(struct session *session) {
+/* ---- whether a request is over a limit ---- */
+
+static const struct client_refusal pool_refusal = { .error = PAWL_EFULL,
+	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
+	.message = "this node's memory for connections is full (client_memory), and this "
+		"identity uses most of it" };
+
+/* Returns whether this session belongs to the identity that is refused when the memory of all is
+ * full. */
+static bool session_is_heaviest(const struct session *session) {
 	struct sessions *s = session->all;
-	struct stranger *oldest;
-	bool stranger = strangers_remove(&s->strangers, &session->stranger);
-	while (s->by_id.count > s->limits.clients && !session->admin
-		&& (oldest = strangers_oldest(&s->strangers)) != NULL) {
-		sessions_evict(oldest);
+	if (!s->heaviest) {
+		s->heaviest = shares_heaviest(&s->shares);
 	}
-	if (stranger) {
-		strangers_add(&s->strangers, &session->stranger);
-	}
-	return s->by_id.count <= s->limits.clients || session->admin;
+	return session->share.identity && session->share.identity == s->heaviest;
 }
 
-bool session_join(struct session *session) {
-	static const struct client_refusal full = { .error = PAWL_EFULL,
-		.field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
-		.message = "this node has reached its limit of connections (clients); the "
-			"remaining places are for administrators" };
-	struct sessions *s = session->all;
-	struct share_quota quota;
-	if (!share_find(session)) {
-		session->share = (struct share_pair){ NULL, NULL };
-		session_end(session, "out of memory");
-		return false;
-	}
-	const struct share_pair share = session->share;
-	share_look_up(session);
-	session->share = (struct share_pair){ NULL, NULL };
-	if (!session_has_place(session)) {
-		session_refuse_and_close(session, 0, &full);
-		return false;
-	}
-	if (!session->inside
-		&& shares_full(&share, SHARE_CLIENTS, 1,
-		session->admin ? ADMIN_SPARE : 0, &quota)) {
-		s->shares.refused++;
-		session_refuse_and_close(session, 0, &quota.refusal);
-		return false;
-	}
-	session->share = share;
-	shares_take(&share, SHARE_CLIENTS, 1);
-	memory_join(session->memory, &share);
-	return true;
+bool session_fills_pool(const struct session *session, enum memory_step step) {
+	return memory_pool_full(&session->all->memory, 1, step) && session_is_heaviest(session);
 }
 
-bool session_is_remedy(const struct session *session, enum client_method method) {
+/* Returns whether this is a request with which an administrator sees or stops what somebody does to
+ * the node. */
+static bool session_is_remedy(const struct session *session, enum client_method method) {
 	enum right right = client_method_right(method);
 	return session->admin
 		&& (right == RIGHT_STATUS || right == RIGHT_CLUSTER || right == RIGHT_BREAK);
 }
 
-static bool share_over(const struct session *session, const struct client_request *request,
-	struct instant now, struct share_quota *room) {
-	bool urgent = session_is_urgent(request);
-	if (!urgent && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
-		&& (!session_is_remedy(session, request->method)
-		|| shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
-		return true;
+static const struct client_refusal *session_over_memory(struct session *session,
+	enum client_method method, struct share_quota *room) {
+	enum memory_step step = session_is_remedy(session, method) ? MEMORY_END : MEMORY_LIMIT;
+	if (memory_share_full(session->memory, step)) {
+		shares_full(&session->share, SHARE_MEMORY, 1, 0, room);
+		return &room->refusal;
 	}
-	return shares_rated(&session->share) && shares_hurried(&session->share, urgent, now, room)
-		&& !session_is_remedy(session, request->method);
+	return session_fills_pool(session, step) ? &pool_refusal : NULL;
 }
 
-const struct client_refusal *session_over_quota(struct session *session,
+/* The methods that let others go on, or keep a lock, and the one that asks whether the node
+ * lives. */
+bool session_is_urgent(const struct client_request *request) {
+	const enum client_method method = request->method;
+	return request->urgent || method == CLIENT_EXTEND || method == CLIENT_RELEASE
+		|| method == CLIENT_UNWATCH || method == CLIENT_PING;
+}
+
+/* Requests that session_is_urgent names are let through even if a connection has too many under
+ * way, but not without a bound. */
+static bool session_is_full(const struct session *session, const struct client_request *request) {
+	uint64_t most = session->all->limits.requests_per_client;
+	return request->method != CLIENT_PING
+		&& session->open >= most * (session_is_urgent(request) ? 2 : 1);
+}
+
+/* Returns what refuses the request because its identity or address has reached a limit. If there is
+ * nothing, charges the request and returns NULL. The refusal may be in `room`. */
+static const struct client_refusal *session_over_quota(struct session *session,
 	const struct client_request *request, struct instant now, struct share_quota *room) {
+	const struct share_pair *share = &session->share;
 	if (session->rules != session->all->rules) {
-		share_look_up(session);
+		session_look_up(session);
 	}
 	if (request->method == CLIENT_PING) {
 		return NULL;
 	}
-	bool easy = memory_easy(session->memory, 1) || session_is_urgent(request);
-	const struct client_refusal *full = easy
+	const bool urgent = session_is_urgent(request);
+	const bool rated = shares_rated(share) && !session_is_remedy(session, request->method);
+	const struct client_refusal *full = memory_easy(session->memory, 1) || urgent
 		? NULL : session_over_memory(session, request->method, room);
-	if (full || share_over(session, request, now, room)) {
+	if (!full && ((!urgent && shares_full(share, SHARE_REQUESTS, 1, 0, room)
+			&& (!session_is_remedy(session, request->method)
+			|| shares_full(share, SHARE_REQUESTS, 1, SESSIONS_ADMIN_SPARE, room)))
+		|| (rated && shares_hurried(share, urgent, now, room)))) {
+		full = &room->refusal;
+	}
+	if (full) {
 		session->all->shares.refused++;
-		return full ? full : &room->refusal;
-	}
-	if (shares_rated(&session->share) && !session_is_remedy(session, request->method)) {
+	} else if (rated) {
 		size_t parts = request->lock_count + request->core.lock_count;
-		shares_charge(&session->share, parts ? parts : 1, now);
+		shares_charge(share, parts ? parts : 1, now);
 	}
-	return NULL;
+	return full;
 }
 
-void session_give_back(struct session *session) {
-	if (fair_waits(&session->flow)) {
-		session_stop_waiting(session);
+/* ---- one request ---- */
+
+int session_dispatch(struct session *session, const struct client_request *request,
+	struct session_progress *progress, struct instant now) {
+	struct sessions *s = session->all;
+	struct share_quota quota;
+	const bool judged = progress->done == 0 && !request->gives_back;
+	if (judged && session_is_full(session, request)) {
+		const struct client_refusal busy = { .error = PAWL_EBUSY,
+			.message = "too many requests are under way on this connection" };
+		progress->done = request->lock_count;
+		return session_refuse(session, request->msgid, &busy);
 	}
-	session_values_gone(session);
-	if (session->share.identity) {
-		/* The owner hears that the session is gone, and answers none of its requests. */
-		shares_give(&session->share, SHARE_REQUESTS, session->open);
-		shares_give(&session->share, SHARE_WATCHES, session->watches);
-		shares_give(&session->share, SHARE_CLIENTS, 1);
+	const struct client_refusal *full = judged
+		? session_over_quota(session, request, now, &quota) : NULL;
+	const struct session_who who = session_who(session);
+	if (full) {
+		progress->done = request->lock_count;
+		s->handlers->over(s->ctx, &who, full);
+		return session_refuse(session, request->msgid, full);
 	}
+	if (list_linked(&session->stranger.in)) {
+		strangers_remove(&s->strangers, &session->stranger);
+	}
+	/* It has been charged in this turn of the loop. */
+	session->method = request->method;
+	session->open += progress->done == 0;
+	session->requests += progress->done == 0;
+	shares_take(&session->share, SHARE_REQUESTS, progress->done == 0);
+	s->handlers->request(s->ctx, session->id, &who, request, progress, now);
+	return 0;
 }
 
 /* ---- for the owner ---- */

@@ -2,22 +2,10 @@
  */
 #include "sessions_impl.h"
 
-void session_trouble(const struct session *session, const char *why) {
-	struct sessions *s = session->all;
-	s->evicted += why == strangers_evicted;
-	s->refused += why != strangers_evicted && list_linked(&session->stranger.in);
-	const struct session_who who = session_who(session);
-	s->handlers->trouble(s->ctx, &who, why);
-}
-
-void sessions_trouble(struct sessions *s, const struct origin *from, const char *why) {
-	const struct session_who who = { .from = from };
-	s->refused++;
-	s->handlers->trouble(s->ctx, &who, why);
-}
+#include "pawl/error.h"
 
 /* Ends a stranger. One that was refused has already been told, and so has the log. */
-void sessions_evict(struct stranger *take_stranger) {
+static void sessions_evict(struct stranger *take_stranger) {
 	struct session *session = CONTAINER_OF(take_stranger, struct session, stranger);
 	session_end(session, session->closing ? NULL : strangers_evicted);
 }
@@ -38,6 +26,54 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
 		sessions_evict(victim);
 	}
 	return s->by_id.count < most;
+}
+
+/* Returns whether the session has a place. A full node ends its oldest stranger rather than refuse
+ * a newcomer, and administrators have places of their own. */
+static bool session_has_place(struct session *session) {
+	struct sessions *s = session->all;
+	struct stranger *oldest;
+	bool stranger = strangers_remove(&s->strangers, &session->stranger);
+	while (s->by_id.count > s->limits.clients && !session->admin
+		&& (oldest = strangers_oldest(&s->strangers)) != NULL) {
+		sessions_evict(oldest);
+	}
+	if (stranger) {
+		strangers_add(&s->strangers, &session->stranger);
+	}
+	return s->by_id.count <= s->limits.clients || session->admin;
+}
+
+bool session_join(struct session *session) {
+	static const struct client_refusal full = { .error = PAWL_EFULL,
+		.field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
+		.message = "this node has reached its limit of connections (clients); the "
+			"remaining places are for administrators" };
+	struct sessions *s = session->all;
+	struct share_quota quota;
+	if (!session_find_share(session)) {
+		session->share = (struct share_pair){ NULL, NULL };
+		session_end(session, "out of memory");
+		return false;
+	}
+	const struct share_pair share = session->share;
+	session_look_up(session);
+	session->share = (struct share_pair){ NULL, NULL };
+	if (!session_has_place(session)) {
+		session_refuse_and_close(session, 0, &full);
+		return false;
+	}
+	if (!session->inside
+		&& shares_full(&share, SHARE_CLIENTS, 1,
+		session->admin ? SESSIONS_ADMIN_SPARE : 0, &quota)) {
+		s->shares.refused++;
+		session_refuse_and_close(session, 0, &quota.refusal);
+		return false;
+	}
+	session->share = share;
+	shares_take(&share, SHARE_CLIENTS, 1);
+	memory_join(session->memory, &share);
+	return true;
 }
 
 uint64_t sessions_full(const struct sessions *s) {

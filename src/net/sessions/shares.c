@@ -142,52 +142,36 @@ static void share_refuse(const struct share *share, enum share_kind kind, span_n
 
 /* ---- what is counted ---- */
 
-static bool share_full(const struct share *share, enum share_kind kind, uint64_t count,
-	uint64_t spare) {
-	uint64_t most = share->limits.max[kind];
-	return most && share->used[kind] + count > most + spare;
-}
-
 bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count,
 	uint64_t spare, struct share_quota *out) {
-	const struct share *full = share_full(pair->identity, kind, count, spare) ? pair->identity
-		: pair->address && share_full(pair->address, kind, count, spare)    ? pair->address
-		                                                                    : NULL;
-	if (full) {
-		share_refuse(full, kind, share_retry(kind), out);
+	const struct share *const both[] = { pair->identity, pair->address };
+	for (int i = 0; i < 2 && both[i]; i++) {
+		const uint64_t most = both[i]->limits.max[kind];
+		if (most && both[i]->used[kind] + count > most + spare) {
+			share_refuse(both[i], kind, share_retry(kind), out);
+			return true;
+		}
 	}
-	return full;
-}
-
-static void share_take(struct share *share, enum share_kind kind, uint64_t count) {
-	share->used[kind] += count;
-	share->total += count;
-	list_remove(&share->idle);
+	return false;
 }
 
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count) {
-	if (count > 0) {
-		share_take(pair->identity, kind, count);
-		if (pair->address) {
-			share_take(pair->address, kind, count);
-		}
-	}
-}
-
-static void share_give(struct share *share, enum share_kind kind, uint64_t count) {
-	CHECK(share->used[kind] >= count);
-	share->used[kind] -= count;
-	share->total -= count;
-	if (share->total == 0) {
-		list_append(&share->all->idle, &share->idle);
+	struct share *const both[] = { pair->identity, pair->address };
+	for (int i = 0; count > 0 && i < 2 && both[i]; i++) {
+		both[i]->used[kind] += count;
+		both[i]->total += count;
+		list_remove(&both[i]->idle);
 	}
 }
 
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count) {
-	if (count > 0) {
-		share_give(pair->identity, kind, count);
-		if (pair->address) {
-			share_give(pair->address, kind, count);
+	struct share *const both[] = { pair->identity, pair->address };
+	for (int i = 0; count > 0 && i < 2 && both[i]; i++) {
+		CHECK(both[i]->used[kind] >= count);
+		both[i]->used[kind] -= count;
+		both[i]->total -= count;
+		if (both[i]->total == 0) {
+			list_append(&both[i]->all->idle, &both[i]->idle);
 		}
 	}
 }

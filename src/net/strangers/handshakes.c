@@ -46,12 +46,6 @@ void handshakes_leave(struct handshakes *h, struct handshake *handshake) {
 	}
 }
 
-span_ns handshakes_take_owed(struct handshakes *h) {
-	span_ns owed = h->owed;
-	h->owed = 0;
-	return owed;
-}
-
 int handshakes_init(struct handshakes *h, struct event_base *base) {
 	*h = (struct handshakes){ .turn = event_new(base, -1, 0, handshakes_on_turn, h) };
 	list_init(&h->urgent);

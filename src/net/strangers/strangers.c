@@ -32,49 +32,73 @@ static bool strangers_same_place(const struct stranger_address *a,
 	return memcmp(a->ip, b->ip, compared) == 0;
 }
 
-void strangers_init(struct strangers *s) {
+void strangers_init(struct strangers *s, uint64_t seed) {
 	*s = (struct strangers){ 0 };
 	list_init(&s->all);
+	prng_init(&s->prng, seed);
 }
 
-/* Returns the oldest stranger at `place`, or the oldest of all if `place` is NULL. If `busy` is
- * given, strangers that are busy are passed over. */
-static struct stranger *strangers_find(const struct strangers *s,
-	const struct stranger_address *place, bool (*busy)(const struct stranger *stranger)) {
-	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
-		struct stranger *stranger = CONTAINER_OF(at, struct stranger, in);
-		if ((!place || strangers_same_place(place, &stranger->address))
-			&& !(busy && busy(stranger))) {
+/* The strangers among which one has to go. */
+struct candidates {
+	/* NULL: those of all addresses. */
+	const struct stranger_address *place;
+	/* NULL: those that are busy are candidates like the others. */
+	bool (*busy)(const struct stranger *stranger);
+};
+
+/* Returns the next candidate. `at` is NULL at the beginning. */
+static struct stranger *strangers_next(const struct strangers *s, const struct candidates *c,
+	const struct stranger *at) {
+	struct list *in = at ? list_after(&s->all, &at->in) : list_first(&s->all);
+	while (in) {
+		struct stranger *stranger = CONTAINER_OF(in, struct stranger, in);
+		if ((!c->place || strangers_same_place(c->place, &stranger->address))
+			&& !(c->busy && c->busy(stranger))) {
 			return stranger;
 		}
+		in = list_after(&s->all, in);
 	}
 	return NULL;
 }
 
-static uint32_t strangers_count_at(const struct strangers *s,
-	const struct stranger_address *place) {
+static uint32_t strangers_count(const struct strangers *s, const struct candidates *c) {
 	uint32_t count = 0;
-	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
-		count += strangers_same_place(place,
-			&CONTAINER_OF(at, struct stranger, in)->address);
+	for (const struct stranger *at = NULL; (at = strangers_next(s, c, at)) != NULL;) {
+		count++;
 	}
 	return count;
 }
 
-struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits,
-	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger)) {
-	const struct stranger_address *place = NULL;
-	if (strangers_count_at(s, &newcomer->address) >= limits->per_address) {
-		place = &newcomer->address;
-	} else if (s->count < limits->count && s->bytes + newcomer->bytes <= limits->bytes) {
-		return NULL;
+/* Returns one of the candidates, or NULL if there are none. Chance decides: if it were always the
+ * oldest one, and more came during a handshake than have room, none would ever be done. */
+static struct stranger *strangers_draw(struct strangers *s, const struct candidates *c) {
+	const uint32_t count = strangers_count(s, c);
+	struct stranger *drawn = NULL;
+	if (count > 0) {
+		for (uint64_t left = prng_below(&s->prng, count) + 1; left > 0; left--) {
+			drawn = strangers_next(s, c, drawn);
+		}
 	}
-	struct stranger *victim = strangers_find(s, place, busy);
-	return victim ? victim : strangers_find(s, place, NULL);
+	return drawn;
+}
+
+struct stranger *strangers_victim(struct strangers *s, const struct strangers_limits *limits,
+	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger)) {
+	struct candidates c = { .place = &newcomer->address };
+	if (strangers_count(s, &c) < limits->per_address) {
+		c.place = NULL;
+		if (s->count < limits->count && s->bytes + newcomer->bytes <= limits->bytes) {
+			return NULL;
+		}
+	}
+	c.busy = busy;
+	struct stranger *victim = strangers_draw(s, &c);
+	c.busy = NULL;
+	return victim ? victim : strangers_draw(s, &c);
 }
 
 struct stranger *strangers_oldest(const struct strangers *s) {
-	return strangers_find(s, NULL, NULL);
+	return strangers_next(s, &(struct candidates){ .place = NULL }, NULL);
 }
 
 void strangers_add(struct strangers *s, struct stranger *stranger) {

@@ -1,7 +1,7 @@
 /* strangers.h: keeps count of the strangers of one kind of port, which are the connections that
  * have not said yet who they are. One address cannot have many of them, all together are few and
- * take little memory, and when one more comes, the oldest is closed. A connection that speaks at
- * once is not a stranger for long, and one that stays silent keeps nobody else out.
+ * take little memory, and when one more comes, one of them is closed, by chance. A connection that
+ * speaks at once is not a stranger for long, and one that stays silent keeps nobody else out.
  */
 #ifndef PAWL_NET_STRANGERS_H
 #define PAWL_NET_STRANGERS_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "list.h"
+#include "prng.h"
 
 /* The largest amount of memory that a TLS handshake takes, in bytes: OpenSSL's state, and room for
  * the largest message that OpenSSL lets the other side announce. Measurements with OpenSSL 3.0
@@ -59,17 +60,20 @@ struct strangers_counts {
 struct strangers {
 	/* All strangers, the oldest first. */
 	struct list all;
+	/* Chooses those that have to go. */
+	struct prng prng;
 	uint32_t count;
 	/* The sum of the bytes that they may take. */
 	size_t bytes;
 };
 
-void strangers_init(struct strangers *s);
+/* The seed is for the choice of those that have to go. */
+void strangers_init(struct strangers *s, uint64_t seed);
 /* Returns the stranger that must go before `newcomer`, whose address and bytes are set, can be
  * added. Ask again until the result is NULL, which means that there is room. A stranger for which
  * busy() is true waits for this node and not for the other side; it goes only if all candidates are
  * busy. */
-struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits,
+struct stranger *strangers_victim(struct strangers *s, const struct strangers_limits *limits,
 	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger));
 /* Returns NULL if there is none. */
 struct stranger *strangers_oldest(const struct strangers *s);

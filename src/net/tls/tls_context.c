@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "tls_terms.h"
 
 __attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES],
 	const char *format, ...) {
@@ -291,10 +292,14 @@ static int tls_verify_mode(enum tls_client_auth auth) {
 static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX **out,
 	char why[TLS_WHY_BYTES]) {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
-	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1) {
+	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1
+		|| SSL_CTX_set1_groups_list(ctx, TLS_TERMS_GROUPS) != 1) {
 		SSL_CTX_free(ctx);
 		return tls_fail(why, "[tls] OpenSSL cannot be set up for TLS 1.3");
 	}
+	SSL_CTX_set_options(ctx, TLS_TERMS_OPTIONS);
+	SSL_CTX_set_max_cert_list(ctx, TLS_TERMS_CHAIN_BYTES);
+	SSL_CTX_set_verify_depth(ctx, TLS_TERMS_CHAIN_DEPTH);
 	SSL_CTX_set_verify(ctx, verify_mode, tls_on_verify);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	/* Session tickets are off, so that an identity is proven afresh on every connection. */

@@ -15,6 +15,11 @@
 /* The number that says how lines are to be read. */
 #define AUDIT_FORMAT 1
 
+/* Lines about denied requests are written at this rate, in bytes a second, because anybody who may
+ * connect can cause them, and could fill the queue and the files with them. As much as may wait for
+ * the thread may also come at once. */
+#define DENIED_RATE 4096
+
 struct audit {
 	struct audit_file *file;
 	const struct core *core;
@@ -27,6 +32,12 @@ struct audit {
 	uint64_t seq;
 	/* How many dropped lines the file has told of. */
 	uint64_t told_dropped;
+	/* Lines about denied requests that were left out, and how many of them were told of. */
+	uint64_t left_out, told_left_out;
+	/* How many bytes of such lines may be written at a time of CLOCK_BOOTTIME, in
+	 * nanoseconds. */
+	size_t denied_room;
+	int64_t denied_at;
 	/* What was told last: the epoch and its timing. */
 	uint64_t epoch;
 	span_ns max_lease, request_timeout;
@@ -54,6 +65,7 @@ static void line_time(struct audit_line *line) {
 	used += (size_t)snprintf(line->bytes + used, sizeof line->bytes - used, ".%06dZ\"",
 		(int)(real.tv_nsec / 1000));
 	line->used = used;
+	line->denied = false;
 }
 
 static void line_begin(struct audit *a, struct audit_line *line, const char *action) {
@@ -64,21 +76,58 @@ static void line_begin(struct audit *a, struct audit_line *line, const char *act
 	audit_text(line, "action", action);
 }
 
+/* Puts a line about a denied request, if their rate allows it. */
+static bool denied_put(struct audit *a, const struct audit_line *line) {
+	const int64_t full = (int64_t)(AUDIT_DENIED_BYTES / DENIED_RATE) * SPAN_S;
+	const int64_t since = line->at - a->denied_at;
+	const size_t more = since >= full ? AUDIT_DENIED_BYTES
+		: (size_t)(since * DENIED_RATE / SPAN_S);
+	/* A time in which not a whole byte has become free goes on to count. */
+	a->denied_at = more > 0 ? line->at : a->denied_at;
+	a->denied_room = more < AUDIT_DENIED_BYTES - a->denied_room ? a->denied_room + more
+		: AUDIT_DENIED_BYTES;
+	if (line->used > a->denied_room
+		|| !audit_file_put_denied(a->file, slice_of(line->bytes, line->used))) {
+		return false;
+	}
+	a->denied_room -= line->used;
+	return true;
+}
+
 static bool line_put(struct audit *a, struct audit_line *line, enum audit_before before,
 	struct audit_receipt *receipt) {
 	const uint64_t dropped = audit_file_counts(a->file).dropped;
 	const uint64_t lines = dropped - a->told_dropped;
+	const uint64_t left_out = a->left_out - a->told_left_out;
 	audit_number(line, "mono_us", (uint64_t)(line->at / SPAN_US));
 	if (lines > 0) {
 		audit_number(line, "dropped", lines);
 	}
+	if (left_out > 0) {
+		audit_number(line, "denied_left_out", left_out);
+	}
 	line->bytes[line->used++] = '}';
 	line->bytes[line->used++] = '\n';
-	if (!audit_file_put(a->file, slice_of(line->bytes, line->used), before,
-			a->config->audit.keep, receipt)) {
+	const bool put = line->denied ? denied_put(a, line)
+		: audit_file_put(a->file, slice_of(line->bytes, line->used), before,
+			a->config->audit.keep, receipt);
+	if (!put && line->denied) {
+		/* It has no number, so that a number that is missing is always that of another
+		 * line. */
+		a->seq--;
+		a->left_out++;
+	}
+	if (!put) {
 		return false;
 	}
 	a->told_dropped = dropped;
+	a->told_left_out = a->left_out;
+	if (left_out > 0) {
+		log_to(a->log, LEVEL_WARNING, "audit_denied_left_out",
+			LOG_NUMBER("lines", left_out), LOG_TEXT("file", a->config->audit_file),
+			LOG_TEXT("why",
+				"more requests were denied than may have lines in the file"));
+	}
 	if (lines > 0) {
 		log_to(a->log, LEVEL_WARNING, "audit_lines_dropped", LOG_NUMBER("lines", lines),
 			LOG_TEXT("file", a->config->audit_file),
@@ -160,11 +209,17 @@ struct audit_counts audit_counts(struct audit *a) {
 	return audit_file_counts(a->file);
 }
 
+uint64_t audit_denied_left_out(const struct audit *a) {
+	return a->left_out;
+}
+
 /* ---- trouble ---- */
 
 static const char *trouble_remedy(int trouble) {
 	return trouble == ENOSPC
 		? "make room on its disk, or lower [audit] max_bytes and keep"
+		: trouble == ELOOP
+		? "the path is a symbolic link now, which is not followed: remove it"
 		: "the account of pawld must be able to write the file and its directory";
 }
 
@@ -206,7 +261,8 @@ int audit_open(const struct audit_options *options, struct audit **out,
 		return PAWL_ENOMEM;
 	}
 	*a = (struct audit){ .core = options->core, .config = options->config,
-		.log = options->log, .told = options->told, .ctx = options->ctx };
+		.log = options->log, .told = options->told, .ctx = options->ctx,
+		.denied_room = AUDIT_DENIED_BYTES };
 	int error = audit_file_open(a->config->audit_file, options->base, audit_on_told, a,
 		&a->file, why);
 	if (error) {

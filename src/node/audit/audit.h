@@ -24,6 +24,8 @@ struct origin;
 /* A line while it is put together. */
 struct audit_line {
 	size_t used;
+	/* It is about a request that was denied; audit_begin clears it. */
+	bool denied;
 	/* When the line was begun: CLOCK_BOOTTIME in nanoseconds. */
 	int64_t at;
 	char bytes[AUDIT_LINE_MAX];
@@ -61,12 +63,14 @@ static inline bool audit_wants(const struct audit *a, enum audit_what what) {
 /* Begins a line with the fields that all lines have, before a new file if the present one is large
  * enough. */
 void audit_begin(struct audit *a, struct audit_line *line, const char *action);
-/* Ends the line and hands it to the thread. Returns false if there was no room for it. A receipt
- * tells later what has become of it. */
+/* Ends the line and hands it to the thread. Returns false if there was no room for it, or if it is
+ * about a denied request and exceeds their rate. A receipt tells later what has become of it. */
 bool audit_end(struct audit *a, struct audit_line *line, struct audit_receipt *receipt);
 enum audit_fate audit_fate(struct audit *a, const struct audit_receipt *receipt);
 void audit_forget(struct audit *a, struct audit_receipt *receipt);
 struct audit_counts audit_counts(struct audit *a);
+/* Returns how many lines about denied requests were left out since the start. */
+uint64_t audit_denied_left_out(const struct audit *a);
 /* Returns whether the file could not be written when that was tried last; then *why says why, and
  * what to do, as a phrase. */
 bool audit_fails(const struct audit *a, char why[AUDIT_WHY_BYTES]);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "audit_config.h"
+#include "config_file.h"
+#include "folder.h"
 #include "pawl/error.h"
 
 #define FILE_MODE 0640
@@ -21,7 +23,8 @@ static void disk_trouble(struct audit_disk *d, const char *what) {
 	d->what = what;
 }
 
-/* Opens the file, or makes it. Returns -1 with errno; a pipe or a directory is no file. */
+/* Opens the file, or makes it. Returns -1 with errno; a pipe or a directory is no file. A symbolic
+ * link is not followed: whoever has made it could choose which file this node appends to. */
 static int disk_open(const char *path) {
 	struct stat st;
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
@@ -32,7 +35,8 @@ static int disk_open(const char *path) {
 	}
 	/* O_NONBLOCK: a pipe without a reader does not hold up the start. */
 	fd = errno == EEXIST
-		? open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+		? open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+			| O_NOFOLLOW) : -1;
 	if (fd >= 0 && (fstat(fd, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))) {
 		close(fd);
 		errno = EBADF;
@@ -48,6 +52,9 @@ static int disk_open(const char *path) {
 static int disk_refused(const char *path, int problem, char *why, size_t why_size) {
 	const char *remedy = problem == EBADF || problem == ENXIO || problem == EISDIR
 		? "it is no file: name another path in [audit] file"
+		: problem == ELOOP
+		? "it is a symbolic link, which is not followed: name the file itself in [audit] "
+			"file, or remove the link"
 		: "the node must be able to write there: make the directory, and give it to the "
 			"account of pawld";
 	snprintf(why, why_size, "[audit] file = %s cannot be opened (%s): %s", path,
@@ -55,17 +62,42 @@ static int disk_refused(const char *path, int problem, char *why, size_t why_siz
 	return PAWL_EIO;
 }
 
+/* Writes the path of the directory of the file, with its slash. */
+static void disk_folder(const char *path, char out[CONFIG_PATH_MAX]) {
+	snprintf(out, CONFIG_PATH_MAX, "%s", path);
+	*(strrchr(out, '/') + 1) = '\0';
+}
+
+/* Whoever can replace the file can hide lines, and have others made up. */
+static int disk_check_folder(const char *path, bool only_checked, char *why, size_t why_size) {
+	char folder[CONFIG_PATH_MAX], what[FOLDER_WHY_BYTES];
+	disk_folder(path, folder);
+	const enum folder_access access = folder_look(folder, only_checked, what);
+	if (access == FOLDER_CLOSED) {
+		return 0;
+	}
+	const bool own = access == FOLDER_OPEN;
+	snprintf(why, why_size, "[audit] file = %s: the directory %s %s: %s%s%s"
+		"name a path in a directory that belongs to the account of pawld", path, folder,
+		what, own ? "run chmod go-w " : "", own ? folder : "", own ? ", or " : "");
+	return PAWL_EIO;
+}
+
 int audit_disk_check(const char *path, char *why, size_t why_size) {
 	struct stat st;
-	char folder[1024];
-	if (stat(path, &st) == 0) {
+	char folder[CONFIG_PATH_MAX];
+	int error = disk_check_folder(path, true, why, why_size);
+	if (error) {
+		return error;
+	}
+	if (lstat(path, &st) == 0) {
 		const bool file = S_ISREG(st.st_mode) || S_ISCHR(st.st_mode);
 		return file && access(path, W_OK) == 0 ? 0
-			: disk_refused(path, file ? errno : EBADF, why, why_size);
+			: disk_refused(path, file ? errno : S_ISLNK(st.st_mode) ? ELOOP : EBADF,
+				why, why_size);
 	}
 	if (errno == ENOENT) {
-		snprintf(folder, sizeof folder, "%s", path);
-		*(strrchr(folder, '/') + 1) = '\0';
+		disk_folder(path, folder);
 		if (access(folder, W_OK | X_OK) == 0) {
 			return 0;
 		}
@@ -93,6 +125,10 @@ int audit_disk_open(struct audit_disk *d, const char *path, uint64_t *size, char
 	if (!d->path) {
 		snprintf(why, why_size, "out of memory");
 		return PAWL_ENOMEM;
+	}
+	int error = disk_check_folder(path, false, why, why_size);
+	if (error) {
+		return error;
 	}
 	d->fd = disk_open(path);
 	if (d->fd < 0) {

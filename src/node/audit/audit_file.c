@@ -16,8 +16,8 @@
 #include "check.h"
 #include "pawl/error.h"
 
-/* How many bytes may wait for the thread. It is below the least size of a file, so a file is
- * rotated at most once in what waits. */
+/* How many bytes may wait for the thread, besides those about denied requests. Both together are
+ * below the least size of a file, so a file is rotated at most once in what waits. */
 #define QUEUE_BYTES ((size_t)512 << 10)
 /* How many seconds the end of the node waits for the disk. */
 #define CLOSE_S 1
@@ -26,6 +26,8 @@
 struct batch {
 	char *bytes;
 	size_t used;
+	/* How many of these bytes are lines about denied requests. */
+	size_t denied;
 	size_t rotate_at, reopen_at;
 	uint32_t keep;
 	/* The number of the last line. */
@@ -172,24 +174,45 @@ static void *file_main(void *arg) {
 
 /* ---- the loop ---- */
 
+/* To be called with the lock, when there is room. */
+static void file_append(struct audit_file *f, struct slice line) {
+	struct batch *b = &f->next;
+	memcpy(b->bytes + b->used, line.data, line.size);
+	b->used += line.size;
+	b->last = f->number;
+	f->size += line.size;
+}
+
+bool audit_file_put_denied(struct audit_file *f, struct slice line) {
+	CHECK(line.size > 0 && line.size <= AUDIT_LINE_MAX);
+	pthread_mutex_lock(&f->lock);
+	const bool room = line.size <= AUDIT_DENIED_BYTES - f->next.denied;
+	if (room) {
+		f->number++;
+		file_append(f, line);
+		f->next.denied += line.size;
+		pthread_cond_signal(&f->filled);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return room;
+}
+
 bool audit_file_put(struct audit_file *f, struct slice line, enum audit_before before,
 	uint32_t keep, struct audit_receipt *receipt) {
 	struct batch *b = &f->next;
 	CHECK(line.size > 0 && line.size <= AUDIT_LINE_MAX);
 	pthread_mutex_lock(&f->lock);
 	f->number++;
-	const bool room = line.size <= QUEUE_BYTES - b->used;
+	const bool room = line.size <= QUEUE_BYTES - (b->used - b->denied);
 	if (room) {
 		/* Of two times to open the path anew, the first one is enough. */
 		b->rotate_at = before == AUDIT_ROTATE ? b->used : b->rotate_at;
 		b->reopen_at = before == AUDIT_REOPEN && b->reopen_at == SIZE_MAX
 			? b->used : b->reopen_at;
 		b->keep = before == AUDIT_ROTATE ? keep : b->keep;
-		memcpy(b->bytes + b->used, line.data, line.size);
-		b->used += line.size;
-		b->last = f->number;
+		f->size = before == AUDIT_GO_ON ? f->size : 0;
+		file_append(f, line);
 		b->wanted = b->wanted || receipt;
-		f->size = (before == AUDIT_GO_ON ? f->size : 0) + line.size;
 	} else {
 		f->counts.dropped++;
 	}
@@ -278,8 +301,8 @@ static int file_prepare(struct audit_file *f, struct event_base *base) {
 	pthread_cond_init(&f->ended, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	list_init(&f->receipts);
-	batch_clear(&f->next, malloc(QUEUE_BYTES));
-	batch_clear(&f->now, malloc(QUEUE_BYTES));
+	batch_clear(&f->next, malloc(QUEUE_BYTES + AUDIT_DENIED_BYTES));
+	batch_clear(&f->now, malloc(QUEUE_BYTES + AUDIT_DENIED_BYTES));
 	f->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	f->event = f->event_fd < 0 ? NULL
 		: event_new(base, f->event_fd, EV_READ | EV_PERSIST, file_on_event, f);

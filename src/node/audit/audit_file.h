@@ -49,6 +49,9 @@ enum audit_before {
 	AUDIT_REOPEN
 };
 
+/* How many bytes of lines about denied requests may wait for the thread, besides the others. */
+#define AUDIT_DENIED_BYTES ((size_t)256 << 10)
+
 /* Since the start: lines that were written and that were dropped, and the number of writes and
  * openings that failed. */
 struct audit_counts {
@@ -72,6 +75,9 @@ void audit_file_close(struct audit_file *f);
  * receipt is given, its fate changes after the line. */
 bool audit_file_put(struct audit_file *f, struct slice line, enum audit_before before,
 	uint32_t keep, struct audit_receipt *receipt);
+/* The same for a line about a denied request. These have room of their own, so that a flood of them
+ * never takes that of other lines. What does not fit is dropped, and only the caller counts it. */
+bool audit_file_put_denied(struct audit_file *f, struct slice line);
 enum audit_fate audit_file_fate(struct audit_file *f, const struct audit_receipt *receipt);
 /* The thread does not touch the receipt any more. */
 void audit_file_forget(struct audit_file *f, struct audit_receipt *receipt);

@@ -278,64 +278,65 @@ int node_config_read_rights(struct node_config *c, struct problem *problem) {
 	return error;
 }
 
-/* Adds an address for clients. Returns false if it is none of this machine. */
-static bool config_dev_listen(struct node_config *c, const char *option, const char *address,
-	struct problem *problem) {
-	struct listen_address *out = &c->listen_client[c->listen_client_count];
+/* Adds an address for clients. Whoever tries a program out, or runs the tests of a library, may do
+ * with locks what Redis and memcached allow. Everybody who can reach the address may do so too, and
+ * therefore it is one of this machine, unless the operator says otherwise. */
+static int config_dev_listen(struct node_config *c, const struct dev_options *dev,
+	const char *option, const char *address, struct problem *problem) {
+	struct listen_address *out = &c->listen_client[c->listen_client_count++];
 	const char *wrong = listen_address_parse(address, false, out);
-	if (!wrong && !listen_address_loopback(out)) {
+	bool outside = !wrong && !listen_address_loopback(out);
+	if (outside && !dev->insecure) {
 		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT "
-			"or unix:/path";
+			"or unix:/path, or add --insecure if everybody who can reach this "
+			"address may do everything, as in a container of your own";
 	}
 	if (wrong) {
 		problem_set(problem, "%s %s: %s", option, address, wrong);
-		return false;
+		return PAWL_EINVAL;
 	}
-	c->listen_client_count++;
-	return true;
+	c->insecure = c->insecure || outside;
+	return 0;
 }
 
-/* Whoever tries a program out, or runs the tests of a library, may do with locks what Redis
- * allows. */
-static bool config_dev_redis(struct node_config *c, const char *address, struct problem *problem) {
-	c->redis.dev = c->redis.keeps = c->redis.overwrites = true;
-	const uint32_t number = c->listen_client_count;
-	bool right = config_dev_listen(c, "--listen-redis", address, problem);
-	c->listen_client[number].redis = true;
-	return right;
+static int config_dev_dialects(struct node_config *c, const struct dev_options *dev,
+	struct problem *problem) {
+	int error = 0;
+	if (dev->redis) {
+		c->redis.dev = c->redis.keeps = c->redis.overwrites = true;
+		error = config_dev_listen(c, dev, "--listen-redis", dev->redis, problem);
+		c->listen_client[c->listen_client_count - 1].redis = true;
+	}
+	if (!error && dev->memcached) {
+		c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
+		error = config_dev_listen(c, dev, "--listen-memcached", dev->memcached, problem);
+		c->listen_client[c->listen_client_count - 1].memcached = true;
+	}
+	return error;
 }
 
-int node_config_dev(const char *listen, const char *redis, const char *state_dir,
-	struct node_config **out, struct problem *problem) {
+int node_config_dev(const struct dev_options *options, struct node_config **out,
+	struct problem *problem) {
 	struct node_config *c = node_config_new();
 	if (!c) {
 		problem_set(problem, "out of memory");
 		return PAWL_ENOMEM;
 	}
-	if (!config_dev_listen(c, "--listen", listen ? listen : "127.0.0.1:7117", problem)
-		|| (redis && !config_dev_redis(c, redis, problem))) {
+	const char *listen = options->listen ? options->listen : "127.0.0.1:7117";
+	int error = config_dev_listen(c, options, "--listen", listen, problem);
+	error = error ? error : config_dev_dialects(c, options, problem);
+	if (error) {
 		node_config_free(c);
-		return PAWL_EINVAL;
+		return error;
 	}
 	text_copy(c->name, sizeof c->name, "dev");
 	text_copy(c->birth.cluster, sizeof c->birth.cluster, "dev");
-	CHECK(text_copy(c->state_dir, sizeof c->state_dir, state_dir));
+	CHECK(text_copy(c->state_dir, sizeof c->state_dir, options->state_dir));
 	c->birth.node_count = 1;
 	c->birth.nodes[0] = (struct config_node){ .name = "dev", .address = "127.0.0.1:7118",
 		.master = true };
 	text_copy(c->advertise, sizeof c->advertise, c->birth.nodes[0].address);
 	CHECK(!config_problem(&c->birth));
 	*out = c;
-	return 0;
-}
-
-int node_config_dev_memcached(struct node_config *c, const char *address,
-	struct problem *problem) {
-	const uint32_t number = c->listen_client_count;
-	c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
-	if (!config_dev_listen(c, "--listen-memcached", address, problem)) {
-		return PAWL_EINVAL;
-	}
-	c->listen_client[number].memcached = true;
 	return 0;
 }

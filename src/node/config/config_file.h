@@ -185,13 +185,19 @@ int node_config_parse(struct slice text, const char *name, struct node_config **
 /* Reads acl_file, if one is named, into `rights`. It returns the same errors; then nothing has
  * changed. */
 int node_config_read_rights(struct node_config *c, struct problem *problem);
-/* Makes the configuration of a single master on loopback without a file. `listen` may be NULL
- * (127.0.0.1:7117), and so may `redis` (no listener for clients of Redis). */
-int node_config_dev(const char *listen, const char *redis, const char *state_dir,
-	struct node_config **out, struct problem *problem);
-/* Adds a listener for clients of memcached to such a configuration. Returns 0, or PAWL_EINVAL with
- * *problem set. */
-int node_config_dev_memcached(struct node_config *c, const char *address,
+/* What a single master without a file needs (--dev). */
+struct dev_options {
+	/* NULL means 127.0.0.1:7117. */
+	const char *listen;
+	/* NULL means that there is no listener for such clients. */
+	const char *redis, *memcached;
+	const char *state_dir;
+	/* The listeners may be outside loopback. */
+	bool insecure;
+};
+/* Makes the configuration of a single master without a file. Returns 0, PAWL_ENOMEM, or PAWL_EINVAL
+ * with *problem set. */
+int node_config_dev(const struct dev_options *options, struct node_config **out,
 	struct problem *problem);
 
 /* One setting of [limits]. */

@@ -62,7 +62,7 @@ static void driver_read_context(struct driver *d, uint32_t count) {
 static void driver_read_table(struct driver *d) {
 	struct peers_node nodes[NODES_MAX];
 	uint32_t count = core_peer_count(d->core);
-	uint64_t lost = 0, closed = 0, losses[NODES_MAX] = { 0 };
+	uint64_t lost = 0, closed = 0, notes = 0, losses[NODES_MAX] = { 0 };
 	/* A node that is in no configuration itself does not know who is in one. */
 	bool member = core_peer_is_member(d->core, core_self(d->core));
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
@@ -74,10 +74,12 @@ static void driver_read_table(struct driver *d) {
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;
+		notes |= before >= 0 ? (d->notes >> before & 1) << i : 0;
 		losses[i] = before >= 0 ? d->link_losses[before] : 0;
 	}
 	d->lost_links = lost;
 	d->closed_links = closed;
+	d->notes = notes;
 	d->tables++;
 	memcpy(d->link_losses, losses, sizeof losses);
 	for (uint32_t i = 0; i < count; i++) {
@@ -121,6 +123,7 @@ void driver_step_now(struct driver *d, const struct core_event *event) {
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
+	d->notes |= (uint64_t)1 << peer;
 	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node),
 		LOG_TEXT("from", peers_from(d->peers, peer)), LOG_NUMBER("boot", theirs->boot));
 	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id,
@@ -279,7 +282,8 @@ static void driver_log_notes(struct driver *d) {
 static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	struct frame frame;
 	struct buffer *note = d->peers ? peers_out(d->peers, peer) : NULL;
-	bool filled = note && (driver_put_note(d, peer, note) || (d->packets >> peer & 1));
+	bool filled = note && (((d->notes >> peer & 1) && driver_put_note(d, peer, note))
+		|| (d->packets >> peer & 1));
 	d->packets &= ~((uint64_t)1 << peer);
 	while (core_out_frame(d->out, peer, &frame)) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;

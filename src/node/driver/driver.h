@@ -99,6 +99,8 @@ struct driver {
 	uint64_t lost_links, closed_links;
 	/* How many links of each peer were lost or reset since the start, by peer index. */
 	uint64_t link_losses[NODES_MAX];
+	/* The peers that may lack this node's note: a set of indexes. */
+	uint64_t notes;
 	/* The peers for which packets of driver_packet are in the buffers: a set of indexes. */
 	uint64_t packets;
 	/* How often the table of nodes was read: peer indexes mean the same while it stays. */
@@ -173,8 +175,8 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body);
 /* Returns the buffer for a packet about clients that wait (peer_waits.h), which leaves at the end
  * of this turn; NULL if the peer is no member, or knows no such packets. */
 struct buffer *driver_packet(struct driver *d, uint32_t peer);
-/* Appends this node's note if the peer must still be told it. Returns true if there is something to
- * write. */
+/* Appends this node's note for a peer that lacks it, if it accepts notes. Returns true if there is
+ * something to write. */
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);
 
 #endif

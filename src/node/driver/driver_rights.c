@@ -47,7 +47,7 @@ void driver_set_rights(struct driver *d) {
 	if (!d->peers) {
 		return;
 	}
-	peers_note_changed(d->peers);
+	d->notes = UINT64_MAX;
 	for (uint32_t peer = 0; peer < d->context.peer_count; peer++) {
 		rights_compare_with(d, peer);
 	}
@@ -72,7 +72,8 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to) {
 	struct peer_note note = { .rights = "" };
-	if (!rights_matter(d) || !peers_note_due(d->peers, peer)) {
+	d->notes &= ~((uint64_t)1 << peer);
+	if (!rights_matter(d) || !peers_has(d->peers, peer, PEER_FEATURE_NOTES)) {
 		return false;
 	}
 	snprintf(note.rights, sizeof note.rights, "%s", d->rights);

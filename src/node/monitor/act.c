@@ -92,9 +92,9 @@ static void act_do(struct monitor *m, const struct session_who *who, enum client
 			"with [audit] strict = yes a lock is broken only when the audit file has "
 			"it on the disk, which this page does not wait for: use 'pawl break'\n");
 	} else {
-		service_note_order(m->service, who, method, &asked, now);
+		const uint64_t order = service_note_order(m->service, who, method, &asked, now);
 		show_ask(m, &asked, now, NULL, service_page_asked(m->service, who, method, &asked,
-			now, &m->alloc), answer);
+			now, &m->alloc), order, answer);
 	}
 }
 

@@ -69,6 +69,9 @@ static void metrics_audit(const struct metrics *m) {
 	exposition_counter(m->page, "pawl_audit_dropped_total",
 		"Lines that the audit file lacks, because its disk was too slow or a write failed.",
 		counts.dropped);
+	exposition_counter(m->page, "pawl_audit_denied_left_out_total",
+		"Lines about denied requests that were left out, because there were too many.",
+		audit_denied_left_out(audit));
 	exposition_counter(m->page, "pawl_audit_failures_total",
 		"Writes and openings of the audit file that failed.", counts.failures);
 }

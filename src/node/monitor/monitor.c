@@ -93,6 +93,19 @@ static void monitor_answer_metrics(struct monitor *m, struct instant now,
 	metrics_write(m, now, &answer->body);
 }
 
+static bool monitor_is_live(const struct http_request *request) {
+	return slice_equal(request->path, slice_str("/livez"))
+		|| slice_equal(request->path, slice_str("/healthz"));
+}
+
+static bool monitor_is_ready(const struct http_request *request) {
+	return slice_equal(request->path, slice_str("/readyz"));
+}
+
+static bool monitor_is_probe(const struct http_request *request) {
+	return !request->post && (monitor_is_live(request) || monitor_is_ready(request));
+}
+
 static void monitor_answer(void *ctx, const struct http_caller *caller,
 	const struct http_request *request, struct http_answer *answer) {
 	struct monitor *m = ctx;
@@ -101,10 +114,9 @@ static void monitor_answer(void *ctx, const struct http_caller *caller,
 		act_answer(m, caller, request, now, answer);
 	} else if (slice_equal(request->path, slice_str("/metrics"))) {
 		monitor_answer_metrics(m, now, answer);
-	} else if (slice_equal(request->path, slice_str("/livez"))
-		|| slice_equal(request->path, slice_str("/healthz"))) {
+	} else if (monitor_is_live(request)) {
 		monitor_answer_live(m, now, answer);
-	} else if (slice_equal(request->path, slice_str("/readyz"))) {
+	} else if (monitor_is_ready(request)) {
 		monitor_answer_ready(m, request, now, answer);
 	} else if (slice_equal(request->path, slice_str("/status"))) {
 		show_status(m, now, answer);
@@ -136,8 +148,8 @@ static void monitor_on_trouble(void *ctx, const struct origin *from, const char 
 		LOG_TEXT("why", why));
 }
 
-static const struct http_handlers monitor_http_handlers = { monitor_answer, monitor_may,
-	monitor_on_trouble };
+static const struct http_handlers monitor_http_handlers = { monitor_answer, monitor_is_probe,
+	monitor_may, monitor_on_trouble };
 
 /* ---- life ---- */
 

@@ -29,6 +29,8 @@ struct monitor_ask {
 	struct monitor_reader reader;
 	/* What the line of its result in the audit file needs; NULL: there is none. */
 	struct request_note *note;
+	/* Its number among the orders of operators; 0 if it is none. */
+	uint64_t order;
 };
 
 struct monitor {
@@ -55,7 +57,7 @@ struct monitor {
 	struct instant files_at;
 	/* What was asked for over the admin port, and the last number. */
 	struct allocator alloc;
-	struct monitor_ask asks[HTTP_CONNECTIONS_MAX];
+	struct monitor_ask asks[HTTP_READERS_MAX];
 	uint64_t last_ask;
 	/* Random bytes, the key of the tokens of act.c. */
 	uint8_t secret[32];
@@ -92,9 +94,9 @@ void show_begin_json(struct http_answer *answer);
 void show_refuse(struct http_answer *answer, enum http_status status, const char *why);
 /* Asks the core, whose reply becomes the answer. Without an identity no lock_id is shown.
  * `reader`, which may be NULL, is who asks for an explanation. `take_note`, which may be NULL, is
- * freed with the request. */
+ * freed with the request. `order` is the number of the order; 0 if it is none. */
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	const struct monitor_reader *reader, struct request_note *take_note,
+	const struct monitor_reader *reader, struct request_note *take_note, uint64_t order,
 	struct http_answer *answer);
 
 /* ---- act.c: for show.c and monitor.c only ---- */

@@ -80,7 +80,7 @@ void show_status(const struct monitor *m, struct instant now, struct http_answer
 /* ---- what the core is asked for ---- */
 
 static struct monitor_ask *ask_find(struct monitor *m, uint64_t id) {
-	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+	for (size_t i = 0; i < HTTP_READERS_MAX; i++) {
 		if (m->asks[i].id == id) {
 			return &m->asks[i];
 		}
@@ -95,18 +95,19 @@ static void ask_end(struct monitor_ask *ask) {
 }
 
 void show_done(struct monitor *m) {
-	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+	for (size_t i = 0; i < HTTP_READERS_MAX; i++) {
 		ask_end(&m->asks[i]);
 	}
 }
 
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	const struct monitor_reader *reader, struct request_note *take_note,
+	const struct monitor_reader *reader, struct request_note *take_note, uint64_t order,
 	struct http_answer *answer) {
 	struct monitor_ask *ask = ask_find(m, 0);
 	struct core_request request = *asked;
 	if (!ask) {
 		request_note_free(take_note);
+		orders_answer(&m->service->orders, order, PAWL_EBUSY);
 		show_refuse(answer, HTTP_UNAVAILABLE, "too many requests are under way\n");
 		return;
 	}
@@ -115,6 +116,7 @@ void show_ask(struct monitor *m, const struct core_request *asked, struct instan
 	/* One byte may take JSON_TEXT_GROWTH bytes as JSON. */
 	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 8);
 	ask->note = take_note;
+	ask->order = order;
 	ask->reader = reader ? *reader : (struct monitor_reader){ .local = false };
 	request.id = ask->id;
 	if (request.identity.size == 0) {
@@ -126,6 +128,7 @@ void show_ask(struct monitor *m, const struct core_request *asked, struct instan
 		.client = request.client };
 	driver_step(m->driver, &event, now);
 	if (core_out_unheard(m->driver->out)) {
+		orders_answer(&m->service->orders, order, PAWL_EBUSY);
 		ask_end(ask);
 		answer->later = 0;
 		show_refuse(answer, HTTP_UNAVAILABLE, "this node has no memory left\n");
@@ -184,6 +187,7 @@ void show_heard(struct monitor *m, const struct core_reply *reply) {
 		if (ask->note) {
 			service_page_answered(m->service, ask->note, reply);
 		}
+		orders_answer(&m->service->orders, ask->order, reply->error);
 		struct show_reply shown = { m, ask, reply };
 		http_server_finish(m->http, ask->id, show_fill, &shown);
 		ask_end(ask);
@@ -232,6 +236,9 @@ static void put_orders(const struct monitor *m, struct instant now, struct page 
 		put_bytes(p, "method", slice_str(o->method));
 		put_bytes(p, "subject", slice_of(o->subject, o->subject_size));
 		put_bytes(p, "identity", slice_of(o->who, o->who_size));
+		if (o->answered) {
+			put_bytes(p, "result", slice_str(pawl_error_code(o->result)));
+		}
 		page_text(p, "}");
 	}
 }
@@ -293,7 +300,7 @@ static void show_get(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_GET,
 		.quorum = http_query_has(s->request->query, "quorum") };
 	if (show_key(s, false, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, 0, answer);
 	}
 }
 
@@ -302,14 +309,14 @@ static void show_explain(struct show *s, struct http_answer *answer) {
 	if (show_key(s, false, &request.key, answer)) {
 		struct monitor_reader reader;
 		reader_of(s->caller, &reader);
-		show_ask(s->monitor, &request, s->now, &reader, NULL, answer);
+		show_ask(s->monitor, &request, s->now, &reader, NULL, 0, answer);
 	}
 }
 
 static void show_list(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_LIST, .limit = SHOW_LIMIT };
 	if (show_key(s, true, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, 0, answer);
 	}
 }
 
@@ -318,7 +325,7 @@ static void show_waiters(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_WAITERS, .prefix = prefix,
 		.limit = prefix ? SHOW_LIMIT : 0 };
 	if (show_key(s, prefix, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, 0, answer);
 	}
 }
 

@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
+#include "descriptors.h"
 #include "job.h"
 #include "node.h"
 #include "notify.h"
@@ -21,6 +21,8 @@ struct daemon {
 	enum daemon_state state;
 	struct event_base *base;
 	struct event *signals[DAEMON_SIGNALS];
+	/* Tells the watchdog of systemd that the loop turns; NULL without a watchdog. */
+	struct event *alive;
 	struct node *node;
 	struct node_config *config;
 	const char *config_path;
@@ -86,6 +88,17 @@ static void daemon_log_rights(const struct node_config *c) {
 	}
 }
 
+/* Lowers limits that cannot be kept with the files that this process may open, and warns of it. */
+static void daemon_fit(struct node_config *c) {
+	struct problem problem;
+	if (!descriptors_fit(c, descriptors_most(), &problem)) {
+		log_event(LEVEL_WARNING, "limits_lowered", LOG_TEXT("what", problem.text),
+			LOG_TEXT("remedy",
+				"raise the limit of open files (LimitNOFILE= of the unit, ulimit "
+				"-Hn), or lower the limits"));
+	}
+}
+
 /* ---- reload ----
  * A thread reads the files, because disks are slow, and so are names of accounts that come from the
  * network. */
@@ -115,6 +128,7 @@ static int daemon_take(struct daemon *d, struct daemon_reading *r, char why[NODE
 		snprintf(why, NODE_WHY_BYTES, "%.*s", NODE_WHY_BYTES - 1, r->problem.text);
 		return error;
 	}
+	daemon_fit(r->config);
 	error = node_reload(d->node, r->config, why);
 	if (!error) {
 		node_config_free(d->config);
@@ -183,11 +197,11 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 static void daemon_announce_dev(struct daemon *d) {
 	const char *address = node_client_address(d->node, 0);
 	d->announced = true;
-	printf("a single master for a try-out: loopback only, no TLS, nothing is kept when it "
-		"stops\n"
+	printf("a single master for a try-out: %s, no TLS, nothing is kept when it stops\n"
 		"endpoint: %s\n"
 		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
-		address, address);
+		d->config->insecure ? "INSECURE, everybody who can reach it may do everything"
+			: "loopback only", address, address);
 	for (uint32_t i = 0; i < d->config->listen_client_count; i++) {
 		const struct listen_address *a = &d->config->listen_client[i];
 		if (a->redis || a->memcached) {
@@ -234,6 +248,24 @@ static void daemon_log_start(const struct daemon *d) {
 	daemon_log_rights(c);
 }
 
+static void daemon_on_alive(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	(void)ctx;
+	notify_alive();
+}
+
+/* Three times within the time that systemd allows, so that one late turn is not yet the end. */
+static int daemon_start_watchdog(struct daemon *d) {
+	const uint64_t us = notify_watchdog() / 3;
+	const struct timeval between = { (time_t)(us / 1000000), (suseconds_t)(us % 1000000) };
+	if (us == 0) {
+		return 0;
+	}
+	d->alive = event_new(d->base, -1, EV_PERSIST, daemon_on_alive, NULL);
+	return d->alive && event_add(d->alive, &between) == 0 ? 0 : PAWL_ENOMEM;
+}
+
 static int daemon_start(struct daemon *d, struct problem *problem) {
 	/* The driver has a timer of its own for precise time. A precise timer of the loop would
 	 * cost a system call in each turn. */
@@ -249,6 +281,9 @@ static int daemon_start(struct daemon *d, struct problem *problem) {
 		if (!d->signals[i] || event_add(d->signals[i], NULL) != 0) {
 			return PAWL_ENOMEM;
 		}
+	}
+	if (daemon_start_watchdog(d)) {
+		return PAWL_ENOMEM;
 	}
 	char why[NODE_WHY_BYTES] = "";
 	const struct node_options options = { .base = d->base, .config = d->config,
@@ -272,19 +307,13 @@ static void daemon_done(struct daemon *d) {
 			event_free(d->signals[i]);
 		}
 	}
+	if (d->alive) {
+		event_free(d->alive);
+	}
 	if (d->base) {
 		event_base_free(d->base);
 	}
 	node_config_free(d->config);
-}
-
-/* Raises the limit of open files as far as it goes, because each client has a connection. */
-static void daemon_raise_files(void) {
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 int daemon_run(const struct daemon_options *options, struct problem *problem) {
@@ -293,12 +322,15 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 	sigaction(SIGPIPE, &ignore, NULL);
 	log_level_set(d.config->log_level);
 	log_format_set(d.config->log_format);
-	daemon_raise_files();
+	descriptors_raise();
 	problem_set(problem,
 		"cannot start the thread that writes the log: out of memory, or "
 		"too many processes");
 	int error = log_begin();
-	error = error ? error : daemon_start(&d, problem);
+	if (!error) {
+		daemon_fit(d.config);
+		error = daemon_start(&d, problem);
+	}
 	if (!error) {
 		daemon_log_start(&d);
 		notify_ready();

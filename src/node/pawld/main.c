@@ -6,12 +6,14 @@
 #include "audit_file.h"
 #include "config_file.h"
 #include "daemon.h"
+#include "descriptors.h"
 #include "dev_dir.h"
 #include "listeners.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "pawld_options.h"
 #include "peer.h"
+#include "state_file.h"
 #include "tls_context.h"
 
 enum pawld_exit { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -40,6 +42,11 @@ static enum pawld_exit pawld_check(const char *path) {
 			tls_contexts_free(&contexts);
 		}
 	}
+	if (!error) {
+		struct problem unsafe = { "" };
+		error = state_file_check(c->state_dir, true, &unsafe);
+		problem_set(&problem, "%s: %s", path, unsafe.text);
+	}
 	if (!error && c->audit_file[0]) {
 		char why[AUDIT_WHY_BYTES] = "";
 		error = audit_file_check(c->audit_file, why);
@@ -51,6 +58,9 @@ static enum pawld_exit pawld_check(const char *path) {
 			c->tls.on ? "TLS" : "no TLS");
 		struct problem warning;
 		for (unsigned n = 0; c->rights && rights_warning(c->rights, n, &warning); n++) {
+			printf("warning: %s\n", warning.text);
+		}
+		if (!descriptors_fit(c, descriptors_most(), &warning)) {
 			printf("warning: %s\n", warning.text);
 		}
 	}
@@ -75,13 +85,11 @@ static enum pawld_exit pawld_dev(const struct pawld_options *given) {
 		return pawld_fail(&problem, EXIT_FAILED);
 	}
 	enum pawld_exit status = EXIT_DONE;
-	if (node_config_dev(given->listen, given->listen_redis, dir, &options.take_config,
-			&problem)) {
+	const struct dev_options dev = { .listen = given->listen, .redis = given->listen_redis,
+		.memcached = given->listen_memcached, .state_dir = dir,
+		.insecure = given->insecure };
+	if (node_config_dev(&dev, &options.take_config, &problem)) {
 		status = pawld_fail(&problem, EXIT_USAGE);
-	} else if (given->listen_memcached && node_config_dev_memcached(options.take_config,
-			given->listen_memcached, &problem)) {
-		status = pawld_fail(&problem, EXIT_USAGE);
-		node_config_free(options.take_config);
 	} else if (daemon_run(&options, &problem)) {
 		status = pawld_fail(&problem, EXIT_FAILED);
 		fprintf(stderr, "pawld: if the port is taken, --listen 127.0.0.1:0 "

@@ -27,6 +27,15 @@ void notify_voting(bool voting) {
 	sd_notify(0,
 		voting ? "STATUS=voting" : "STATUS=does not vote yet: see the log, or pawl status");
 }
+
+uint64_t notify_watchdog(void) {
+	uint64_t us = 0;
+	return sd_watchdog_enabled(0, &us) > 0 ? us : 0;
+}
+
+void notify_alive(void) {
+	sd_notify(0, "WATCHDOG=1");
+}
 #else
 void notify_ready(void) {
 }
@@ -39,5 +48,12 @@ void notify_stopping(void) {
 
 void notify_voting(bool voting) {
 	(void)voting;
+}
+
+uint64_t notify_watchdog(void) {
+	return 0;
+}
+
+void notify_alive(void) {
 }
 #endif

@@ -27,6 +27,9 @@ const char *pawld_help(void) {
 		"                               them, and use FLUSHDB, FLUSHALL and KEYS\n"
 		"  --listen-memcached ADDRESS   address for clients of memcached, in the same\n"
 		"                               way (docs/memcached.md); they may use flush_all\n"
+		"  --insecure                   the addresses may be outside loopback, where\n"
+		"                               everybody who can reach them may do everything:\n"
+		"                               in a container, --listen 0.0.0.0:7117 --insecure\n"
 		"\n"
 		"To try it:       pawld --dev &\n"
 		"                 export PAWL_ENDPOINTS=127.0.0.1:7117\n"
@@ -44,7 +47,7 @@ const char *pawld_help(void) {
 }
 
 struct pawld_given {
-	bool dev, check, version, help;
+	bool dev, check, version, help, insecure;
 	const char *config, *listen, *listen_redis, *listen_memcached;
 };
 
@@ -57,7 +60,7 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 	struct problem *problem) {
 	*out = (struct pawld_options){ .config = given->config, .listen = given->listen,
 		.listen_redis = given->listen_redis,
-		.listen_memcached = given->listen_memcached };
+		.listen_memcached = given->listen_memcached, .insecure = given->insecure };
 	if (given->help || given->version) {
 		out->mode = given->help ? PAWLD_HELP : PAWLD_VERSION;
 		return 0;
@@ -77,6 +80,11 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 			"--listen-memcached needs --dev; with a configuration file, set [node] "
 			"listen_memcached there");
 	}
+	if (given->insecure && !given->dev) {
+		return pawld_options_wrong(problem,
+			"--insecure needs --dev; with a configuration file, set [node] insecure = "
+			"yes there");
+	}
 	if (given->dev) {
 		out->mode = PAWLD_DEV;
 		return given->config || given->check
@@ -93,6 +101,14 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 		? 0 : pawld_options_wrong(problem, "give --config FILE, or --dev to try Pawl out");
 }
 
+/* Returns the name of an option whose value is there already, or NULL. */
+static const char *pawld_repeated(const struct pawld_given *given, int option) {
+	return option == 'c' && given->config ? "--config"
+		: option == 'l' && given->listen ? "--listen"
+		: option == 'r' && given->listen_redis ? "--listen-redis"
+		: option == 'm' && given->listen_memcached ? "--listen-memcached" : NULL;
+}
+
 int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct problem *problem) {
 	static const struct option known[] = {
 		{ "config", required_argument, NULL, 'c' },
@@ -100,6 +116,7 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 		{ "listen", required_argument, NULL, 'l' },
 		{ "listen-redis", required_argument, NULL, 'r' },
 		{ "listen-memcached", required_argument, NULL, 'm' },
+		{ "insecure", no_argument, NULL, 'i' },
 		{ "check-config", no_argument, NULL, 'k' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
@@ -110,13 +127,9 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 	opterr = 0;
 	optind = 0;
 	while ((option = getopt_long(argc, argv, ":c:hV", known, NULL)) != -1) {
-		if ((option == 'c' && given.config) || (option == 'l' && given.listen)
-			|| (option == 'r' && given.listen_redis)
-			|| (option == 'm' && given.listen_memcached)) {
-			problem_set(problem, "%s is given twice (see pawld --help)",
-				option == 'c' ? "--config"
-				: option == 'l' ? "--listen" : option == 'r' ? "--listen-redis"
-				: "--listen-memcached");
+		const char *repeated = pawld_repeated(&given, option);
+		if (repeated) {
+			problem_set(problem, "%s is given twice (see pawld --help)", repeated);
 			return PAWL_EINVAL;
 		}
 		switch (option) {
@@ -134,6 +147,9 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 			break;
 		case 'm':
 			given.listen_memcached = optarg;
+			break;
+		case 'i':
+			given.insecure = true;
 			break;
 		case 'k':
 			given.check = true;

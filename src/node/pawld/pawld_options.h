@@ -2,6 +2,8 @@
 #ifndef PAWL_NODE_PAWLD_OPTIONS_H
 #define PAWL_NODE_PAWLD_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "problem.h"
 
 #define PAWLD_CONFIG_DEFAULT "/etc/pawl/pawld.conf"
@@ -18,6 +20,8 @@ struct pawld_options {
 	const char *listen_redis;
 	/* The same for clients of memcached. */
 	const char *listen_memcached;
+	/* The addresses for DEV may be outside loopback. */
+	bool insecure;
 };
 
 /* Returns 0, or PAWL_EINVAL with *problem set. The options borrow from argv. */

@@ -1,74 +1,22 @@
-/* service.c: turns the requests of clients into events of the core. service_answer.c handles the
- * replies.
- */
-#include <openssl/rand.h>
-
-#include "check.h"
-#include "config_file.h"
+/* service.c: what is done for each method, and what the sessions tell. */
 #include "pawl/error.h"
 #include "roles.h"
 #include "service_impl.h"
 
-/* ---- answers of the node itself, and connections that are gone ---- */
+/* ---- what the node answers itself ---- */
 
-static void service_tell_gone(struct service *s, uint64_t client) {
-	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
-	driver_step_now(s->driver, &gone);
+static void service_ping(const struct service_call *call) {
+	struct service *s = call->service;
+	struct buffer *to = sessions_answer(s->sessions, call->client);
+	service_told(s, call->client, to ? client_ping_encode(call->request->msgid, PAWL_VERSION,
+			s->driver->context.node, to) : 0);
 }
 
-/* The core hears of it first, so that it grants the client nothing more. */
-static uint32_t service_forget(struct service *s, uint64_t client, uint32_t most) {
-	service_tell_gone(s, client);
-	uint32_t forgotten = requests_forget(&s->requests, client, most);
-	return forgotten + service_watch_forget(s, client, most - forgotten);
-}
-
-static void service_gone(struct service *s, uint64_t client, bool closed_there) {
-	service_forget(s, client, UINT32_MAX);
-	service_binding_gone(s, client, closed_there);
-}
-
-void service_sever(struct service *s, uint64_t client) {
-	service_tell_gone(s, client);
-	sessions_drop(s->sessions, client);
-}
-
-static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid,
-	const struct client_refusal *refusal) {
-	struct buffer *to = sessions_answer(s->sessions, client);
-	s->refused = refusal->error;
-	if (to && client_refusal_encode(msgid, refusal, to) != 0) {
-		service_sever(s, client);
-	}
-	driver_flush_later(s->driver);
-}
-
-void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int error,
-	const char *field, const char *message) {
-	service_refuse_as(s, client, msgid,
-		&(struct client_refusal){ .error = error, .field = log_slice(field),
-		.message = message });
-}
-
-static void service_on_over(void *ctx, const struct session_who *who,
-	const struct client_refusal *refusal) {
-	struct service *s = ctx;
-	log_untrusted(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who),
-		LOG_TEXT("why", refusal->message));
-}
-
-void service_note_quota(struct service *s, uint64_t client, const struct share_quota *quota) {
-	struct session_who who;
-	sessions_count_refused(s->sessions);
-	if (sessions_who(s->sessions, client, &who)) {
-		service_on_over(s, &who, &quota->refusal);
-	}
-}
-
-void service_refuse_quota(struct service *s, uint64_t client, uint32_t msgid,
-	const struct share_quota *quota) {
-	service_note_quota(s, client, quota);
-	service_refuse_as(s, client, msgid, &quota->refusal);
+/* Remembers what an operator asks for. */
+static void service_order(const struct service_call *call, struct slice subject) {
+	struct service *s = call->service;
+	s->order = orders_note(&s->orders, client_method_name(call->request->method), subject,
+		call->who->identity, call->now);
 }
 
 void service_answer_done(struct service *s, uint64_t request_id, int error) {
@@ -82,6 +30,7 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 	if (request->note) {
 		service_note_done(s, request, error);
 	}
+	orders_answer(&s->orders, request->order, error);
 	requests_close(&s->requests, request);
 	if (error) {
 		service_refuse(s, client, msgid, error, NULL,
@@ -89,196 +38,7 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 			"as after a crash");
 		return;
 	}
-	struct buffer *to = sessions_answer(s->sessions, client);
-	if (to && client_done_encode(msgid, to) != 0) {
-		service_sever(s, client);
-	}
-	driver_flush_later(s->driver);
-}
-
-/* ---- requests for the core ---- */
-
-void service_count(const struct service_call *call, struct request *open, struct slice key,
-	span_ns wait) {
-	struct service *s = call->service;
-	uint32_t group = key_groups_find(&s->driver->config->admin.groups, key);
-	request_counts_begin(&s->requests.counts, &open->count, call->request->method, group, wait,
-		call->now);
-}
-
-void service_core_request(const struct service_call *call, struct core_request *out) {
-	*out = call->request->core;
-	out->client = call->client;
-	out->identity = service_owner(call->service, call->who);
-	out->admin = service_has(call->service, call->who, RIGHT_BREAK);
-}
-
-void service_step(const struct service_call *call, const struct core_request *request) {
-	const struct core_event event = { .kind = CORE_REQUEST, .request = request,
-		.client = call->client };
-	driver_step(call->service->driver, &event, call->now);
-	if (core_out_unheard(call->service->driver->out)) {
-		const struct core_reply busy = { .id = request->id, .client = call->client,
-			.op = request->op, .lock_id = request->lock_id, .error = PAWL_EBUSY,
-			.field = "memory" };
-		service_answer(call->service, &busy);
-	}
-}
-
-static void service_draw(struct id128 *lock_id) {
-	if (id128_zero(*lock_id)) {
-		CHECK(RAND_bytes(lock_id->b, sizeof lock_id->b) == 1);
-	}
-}
-
-/* Counts the values that are under way for the request: the one that it brings, for each of its
- * keys, because it is sent to the masters later; and those of the key, because they are copied into
- * the answer later, also when a lock is acquired that is held already. While a request waits for
- * others, no value is under way for it (docs/security.md, Values under way). */
-static void service_value_begun(const struct service_call *call, struct core_request *request,
-	struct request *open) {
-	const struct core *core = call->service->driver->core;
-	if (request->wait > 0) {
-		return;
-	}
-	uint64_t bytes = request->value.size * (request->lock_count ? request->lock_count : 1);
-	if (request->op == CORE_GET || request->op == CORE_ACQUIRE) {
-		bytes += core_value_bytes(core, request);
-	}
-	if (bytes > 0) {
-		open->values = bytes;
-		sessions_value_begun(call->service->sessions, call->client, bytes);
-	}
-}
-
-/* Returns whether something of the request is to be remembered until its answer. */
-static bool service_notes(const struct service_call *call) {
-	return call->service->noting || (call->request->present & CLIENT_HAS_TRACE);
-}
-
-static void service_call_core(const struct service_call *call) {
-	struct service *s = call->service;
-	struct request *open;
-	struct core_request request;
-	service_core_request(call, &request);
-	if (request.op == CORE_ACQUIRE) {
-		service_draw(&request.lock_id);
-	}
-	for (uint32_t i = 0; i < request.lock_count; i++) {
-		/* This is the array that request.locks points to. */
-		service_draw(&call->request->group[i].lock_id);
-	}
-	if (service_share_full(call, &request)) {
-		return;
-	}
-	if (requests_open(&s->requests, call->client, call->request->msgid, &open) != 0) {
-		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
-		return;
-	}
-	request.id = open->id;
-	if (service_notes(call) && service_note(call, open, &request) != 0) {
-		requests_close(&s->requests, open);
-		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
-		return;
-	}
-	if (request.op == CORE_ACQUIRE || request.op == CORE_ACQUIRE_ALL
-		|| (call->request->present & CLIENT_HAS_PARTY)) {
-		requests_of_party(&s->requests, open, call->request->party);
-	}
-	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
-		request.op == CORE_WAIT ? 0 : request.wait);
-	service_share_take(call, &request, open);
-	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
-	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0)
-		|| service_binding_ask(call, &request) != 0) {
-		requests_close(&s->requests, open);
-		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
-		return;
-	}
-	if (open->wait) {
-		service_deadlock_waits(s, open->wait, call->now);
-	}
-	service_value_begun(call, &request, open);
-	service_keep_asked(s, &request);
-	service_step(call, &request);
-}
-
-static bool service_open_batch(const struct service_call *call) {
-	const struct client_request *asked = call->request;
-	struct requests_batch *batch;
-	if (requests_open_batch(&call->service->requests, call->client, asked->msgid,
-			(uint32_t)asked->lock_count,
-		sessions_alloc(call->service->sessions, call->client), &batch) != 0) {
-		service_refuse(call->service, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
-		return false;
-	}
-	call->progress->tag = batch->requests[0].id;
-	return true;
-}
-
-static void service_call_part(const struct service_call *call, const struct client_lock *lock,
-	uint64_t id) {
-	const struct client_request *asked = call->request;
-	struct core_request request;
-	service_core_request(call, &request);
-	request.id = id;
-	request.key = lock->key;
-	request.lock_id = lock->lock_id;
-	request.lease = lock->lease;
-	request.token = lock->token;
-	request.binding = lock->binding;
-	request.terms.set = lock->numbers;
-	struct request *open = requests_find(&call->service->requests, id);
-	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	if (service_notes(call)) {
-		/* Without memory, its lines are missing. */
-		(void)service_note(call, open, &request);
-	}
-	if (asked->present & CLIENT_HAS_PARTY) {
-		requests_of_party(&call->service->requests, open, asked->party);
-	}
-	service_count(call, open, lock->key, 0);
-	/* Without memory, the lock lasts as long as its lease. */
-	(void)service_binding_ask(call, &request);
-	service_step(call, &request);
-}
-
-/* Passes the locks of an `extend` to the core one by one; what it sends to a master for all of them
- * leaves in one frame anyway. With the last lock, the batch may be answered and its client may be
- * gone. */
-static void service_call_batch(const struct service_call *call) {
-	const struct client_request *asked = call->request;
-	size_t from = call->progress->done, left = asked->lock_count - from;
-	size_t to = from + (left < call->progress->most ? left : call->progress->most);
-	if (from == 0 && !service_open_batch(call)) {
-		if (sessions_share(call->service->sessions, call->client)) {
-			call->progress->done = asked->lock_count;
-		}
-		return;
-	}
-	uint64_t first = call->progress->tag;
-	call->progress->done = to;
-	for (size_t i = from; i < to; i++) {
-		service_call_part(call, &asked->locks[i], first + i);
-	}
-}
-
-/* ---- what the node answers itself ---- */
-
-static void service_ping(const struct service_call *call) {
-	struct service *s = call->service;
-	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION,
-			s->driver->context.node, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
-}
-
-/* Remembers what an operator asks for. */
-static void service_order(const struct service_call *call, struct slice subject) {
-	orders_note(&call->service->orders, client_method_name(call->request->method), subject,
-		call->who->identity, call->now);
+	service_tell_done(s, client, msgid);
 }
 
 static void service_drain(const struct service_call *call) {
@@ -295,11 +55,13 @@ static void service_drain(const struct service_call *call) {
 	service_count(call, open, slice_of(NULL, 0), 0);
 	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
 	service_order(call, slice_of(NULL, 0));
+	open->order = s->order;
+	s->order = 0;
 	s->on_drain_request(s->ctx, open->id);
 }
 
-void service_note_order(struct service *s, const struct session_who *who, enum client_method method,
-	const struct core_request *asked, struct instant now) {
+uint64_t service_note_order(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now) {
 	if (method == CLIENT_BREAK) {
 		log_to(s->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", asked->key),
 			LOG_WHO(who), LOG_TEXT("now", asked->now ? "yes" : "no"));
@@ -307,12 +69,13 @@ void service_note_order(struct service *s, const struct session_who *who, enum c
 		log_to(s->driver->log, LEVEL_NOTICE, "release_asked", LOG_BYTES("key", asked->key),
 			LOG_WHO(who), LOG_BYTES("to", asked->to));
 	}
-	orders_note(&s->orders, client_method_name(method), asked->key, who->identity, now);
+	return orders_note(&s->orders, client_method_name(method), asked->key, who->identity, now);
 }
 
 /* A client deprives another of its lock, so the log says which client did. */
 static void service_break(const struct service_call *call) {
-	service_note_order(call->service, call->who, CLIENT_BREAK, &call->request->core, call->now);
+	call->service->order = service_note_order(call->service, call->who, CLIENT_BREAK,
+		&call->request->core, call->now);
 	service_call_core(call);
 }
 
@@ -330,6 +93,52 @@ static void service_change(const struct service_call *call) {
 		return;
 	}
 	service_call_core(call);
+}
+
+/* Begins a watch of one key. The position is taken first, and then the key is read; so a change in
+ * between is told again, and nothing is missed. What is told about the key waits until the read is
+ * answered. */
+static void watch_look(const struct service_call *call, const struct events_position *from) {
+	struct service *s = call->service;
+	struct request *open;
+	struct core_request request;
+	service_core_request(call, &request);
+	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
+	if (!error) {
+		error = requests_keep_watch(&s->requests, open, request.key, from->log,
+			from->number);
+		if (error) {
+			requests_close(&s->requests, open);
+		}
+	}
+	if (error) {
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
+	request.op = CORE_GET;
+	request.id = open->id;
+	service_count(call, open, request.key, 0);
+	service_step(call, &request);
+}
+
+static void service_watch(const struct service_call *call) {
+	struct service *s = call->service;
+	const struct client_request *r = call->request;
+	if (service_watch_open(s) != 0) {
+		service_refuse(s, call->client, r->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
+	/* What is already known is not for the new watch. */
+	service_take_events(s);
+	const struct events_position now = events_position(&s->events);
+	const struct events_position wanted = { r->from.log, r->from.sequence };
+	const struct events_position *from = r->present & CLIENT_HAS_FROM ? &wanted : &now;
+	if (r->present & CLIENT_HAS_PREFIX) {
+		service_watch_begin(s, call->client, r->msgid, r->core.key, true, from, NULL);
+	} else {
+		watch_look(call, from);
+	}
+	service_watch_settle(s);
 }
 
 static void service_extend(const struct service_call *call) {
@@ -367,6 +176,18 @@ static void service_dispatch(const struct service_call *call) {
 
 /* ---- the sessions' events ---- */
 
+/* The core hears of it first, so that it grants the client nothing more. */
+static uint32_t service_forget(struct service *s, uint64_t client, uint32_t most) {
+	service_tell_gone(s, client);
+	uint32_t forgotten = requests_forget(&s->requests, client, most);
+	return forgotten + service_watch_forget(s, client, most - forgotten);
+}
+
+static void service_gone(struct service *s, uint64_t client, bool closed_there) {
+	service_forget(s, client, UINT32_MAX);
+	service_binding_gone(s, client, closed_there);
+}
+
 static void service_on_ready(void *ctx) {
 	const struct service *s = ctx;
 	driver_flush_later(s->driver);
@@ -382,6 +203,7 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	bool begins = progress->done == 0;
 	enum client_method method = request->method;
 	s->refused = 0;
+	s->order = 0;
 	if (!begins || service_may(&call)) {
 		if (s->audit && begins && service_hold(&call)) {
 			return;
@@ -390,6 +212,9 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	} else if (sessions_share(s->sessions, client)) {
 		/* A client that could not be told is gone, with the batch of the request. */
 		progress->done = request->lock_count;
+	}
+	if (s->refused) {
+		orders_answer(&s->orders, s->order, s->refused);
 	}
 	/* A request that stays open is counted when it is answered. */
 	if (begins && (s->refused || s->requests.last_id == opened)) {
@@ -431,4 +256,4 @@ static void service_on_drained(void *ctx, uint64_t client) {
 
 const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request,
 	service_on_forget, service_on_gone, service_on_trouble, service_on_refused,
-	service_on_drained, service_on_own_limits, service_on_over };
+	service_on_drained, service_on_own_limits, service_log_quota };

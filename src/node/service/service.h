@@ -54,8 +54,9 @@ struct service_deadlocks {
 	} rings[RINGS_KEPT];
 };
 
-/* Room for a phrase that says why the node is not ready, in bytes. */
-#define SERVICE_WHY_BYTES 512
+/* Room for a phrase that says why the node is not ready, in bytes: the name of a check of its
+ * health and what that check says (HEALTH_WHY_BYTES in monitor/health.h). */
+#define SERVICE_WHY_BYTES 1088
 
 /* The service of a node. */
 struct service {
@@ -102,6 +103,8 @@ struct service {
 	struct event *impatient;
 	/* The error with which the request that is being served was refused; 0 for none. */
 	int refused;
+	/* Its number among the orders, until it is open; 0 if it is none. */
+	uint64_t order;
 	/* The id that the node used last for a request of its own. */
 	uint64_t last_own;
 
@@ -163,8 +166,8 @@ bool service_may_read(const struct service *s, const struct session_who *who, st
 bool service_may_ask(const struct service *s, const struct session_who *who,
 	enum client_method method, struct slice key);
 /* Logs and remembers that an operator asks this node to take a lock from its holder. */
-void service_note_order(struct service *s, const struct session_who *who, enum client_method method,
-	const struct core_request *asked, struct instant now);
+uint64_t service_note_order(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now);
 
 /* What administrators do on the page of the admin port gets its lines in the audit file, too.
  * service_page_forbids returns whether the method must be on the disk before it is done, which the
@@ -185,8 +188,9 @@ void service_page_answered(struct service *s, const struct request_note *note,
 bool service_is_admin(const struct service *s, struct slice name);
 
 /* From now on the node extends the lock, which the client has just taken, until it is released or
- * lost. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
-int service_keep(struct service *s, uint64_t client, struct slice key, struct id128 lock_id);
+ * lost. Nobody else gets it before `until`. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
+int service_keep(struct service *s, uint64_t client, struct slice key, struct id128 lock_id,
+	struct instant until);
 /* Returns the identity under which a client holds locks; it may be empty. It is borrowed from the
  * connection. */
 struct slice service_client_identity(const struct service *s, uint64_t client);

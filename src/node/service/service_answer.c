@@ -4,38 +4,6 @@
 #include "pawl/error.h"
 #include "service_impl.h"
 
-/* How much of what may wait on a connection is kept free of answers that show values, in bytes. */
-#define SPARED_BYTES ((size_t)1 << 20)
-
-struct service_view service_view_begin(const struct service *s, uint64_t client,
-	struct buffer *to) {
-	struct service_view view = { .to = to, .max = to->max };
-	uint64_t room = sessions_room(s->sessions, client);
-	size_t spared = to->max - to->size > SPARED_BYTES ? to->max - SPARED_BYTES : to->size;
-	view.crowded = to->capacity + room < spared;
-	size_t most = view.crowded ? to->capacity + (size_t)room : spared;
-	to->max = most > to->size ? most : to->size;
-	return view;
-}
-
-int service_view_end(struct service *s, uint64_t client, const struct service_view *view,
-	uint32_t msgid, int error) {
-	static const struct client_refusal crowded = { .error = PAWL_EBUSY,
-		.message = "too many answers are waiting on this connection: ask "
-			"for less at once" };
-	struct share_quota quota;
-	view->to->max = view->max;
-	if (error != PAWL_ETOOLARGE) {
-		return error;
-	}
-	if (view->crowded) {
-		sessions_say_full(s->sessions, client, &quota);
-		service_note_quota(s, client, &quota);
-	}
-	error = client_refusal_encode(msgid, view->crowded ? &quota.refusal : &crowded, view->to);
-	return error ? error : PAWL_EBUSY;
-}
-
 static bool service_shows_values(const struct core_reply *reply) {
 	return !reply->error
 		&& (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT
@@ -127,38 +95,55 @@ static void service_close(struct service *s, uint64_t id) {
 	}
 }
 
-/* Of a list that comes in pieces, the last one counts. */
-static void service_count_answer(struct service *s, struct request *request,
+/* On the way out: gives back all that was counted for the request, in one place, and counts what it
+ * has got from now on. */
+static void service_settle(struct service *s, struct request *request,
 	const struct core_reply *reply) {
 	struct request_counts *counts = &s->requests.counts;
-	bool acquired = reply->op == CORE_ACQUIRE || reply->op == CORE_ACQUIRE_ALL;
-	if (acquired && !reply->error && request->count.open) {
+	const bool acquires = reply->op == CORE_ACQUIRE || reply->op == CORE_ACQUIRE_ALL;
+	if (request->values) {
+		sessions_value_done(s->sessions, request->client, request->values);
+		request->values = 0;
+	}
+	if (acquires && !reply->error && request->count.open) {
 		request_counts_granted(counts, request->count.group, reply);
 	}
+	/* Of a list that comes in pieces, the last one counts. */
 	if (!reply->goes_on) {
 		request_counts_answer(counts, &request->count, reply->error, s->driver->last);
+	}
+	if (s->session_bindings.by_lock.count > 0) {
+		service_binding_answered(s, request->client, reply);
+	}
+	if (reply->error) {
+		service_log_refusal(s, request, reply);
+	}
+	service_share_answered(s, request, reply);
+	if (request->note) {
+		service_note_answered(s, request, reply);
+	}
+	if (request->order) {
+		orders_answer(&s->orders, request->order, reply->error);
+	}
+	if (reply->cost && !request->batch) {
+		sessions_charge(s->sessions, request->client, reply->cost);
 	}
 }
 
 void service_answer(struct service *s, const struct core_reply *answer) {
 	struct request *request = requests_find(&s->requests, answer->id);
 	struct core_reply changed;
-	service_keep_ended(s, answer);
+	if (s->kept.by_lock.count > 0) {
+		service_keep_ended(s, answer);
+	}
 	if (!request) {
 		/* The client is gone, or the node itself has asked. */
 		service_keep_answered(s, answer);
 		return;
 	}
-	const struct core_reply *reply = service_deadlock_reply(request, answer, &changed);
-	sessions_value_done(s->sessions, request->client, request->values);
-	request->values = 0;
-	service_count_answer(s, request, reply);
-	service_binding_answered(s, request->client, reply);
-	service_log_refusal(s, request, reply);
-	service_share_answered(s, request, reply);
-	if (request->note) {
-		service_note_answered(s, request, reply);
-	}
+	const struct core_reply *reply = answer->wait_cut
+		? service_deadlock_reply(request, answer, &changed) : answer;
+	service_settle(s, request, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&s->requests, request, &result,
@@ -169,14 +154,14 @@ void service_answer(struct service *s, const struct core_reply *answer) {
 		return;
 	}
 	uint64_t client = request->client;
-	if (reply->cost) {
-		sessions_charge(s->sessions, client, reply->cost);
-	}
 	if (reply->op == CORE_LIST && service_list_goes_on(s, request, reply)) {
 		return;
 	}
 	if (request->watch && !reply->error) {
-		service_watch_begin(s, client, request->msgid, request->watch, reply);
+		const struct requests_watch *watch = request->watch;
+		const struct events_position from = { watch->log, watch->number };
+		service_watch_begin(s, client, request->msgid,
+			slice_of(watch->key, watch->size), false, &from, reply);
 		service_close(s, reply->id);
 		return;
 	}

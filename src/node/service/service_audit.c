@@ -54,6 +54,7 @@ static bool say(struct service *s, const struct said *w, struct audit_receipt *r
 		const int64_t took = line.at - w->begun;
 		audit_number(&line, "took_us", took > 0 ? (uint64_t)(took / SPAN_US) : 0);
 	}
+	line.denied = w->result && strcmp(w->result, pawl_error_code(PAWL_EDENIED)) == 0;
 	return audit_end(s->audit, &line, receipt);
 }
 
@@ -349,6 +350,18 @@ void service_audit_unbound(struct service *s, const struct session_binding *boun
 		.key = slice_of(bound->key, bound->size), .lock_id = bound->lock_id,
 		.result = pawl_error_code(PAWL_OK), .cause = "disconnect" };
 	if (service_audit_watches(s)) {
+		(void)say(s, &w, NULL);
+	}
+}
+
+void service_audit_kept(struct service *s, const struct kept_lock *kept,
+	const struct core_reply *reply) {
+	const struct said w = { .action = client_method_name(CLIENT_EXTEND), .key = kept->key,
+		.identity = kept->holder.identity, .lock_id = kept->lock_id,
+		.token = reply->error ? 0 : reply->token, .valid = reply->error ? 0 : reply->valid,
+		.result = pawl_error_code(reply->error), .cause = "without_end",
+		.begun = kept->asked.boot };
+	if (audit_wants(s->audit, level_of(CLIENT_EXTEND, reply->error))) {
 		(void)say(s, &w, NULL);
 	}
 }

@@ -32,6 +32,9 @@ __attribute__((cold)) void service_audit_denied(const struct service_call *call,
 	enum right right, unsigned line);
 /* The node releases a lock because the connection of its holder has ended. */
 void service_audit_unbound(struct service *s, const struct session_binding *bound);
+/* The node's own extension of a lock without an end was answered. */
+void service_audit_kept(struct service *s, const struct kept_lock *kept,
+	const struct core_reply *reply);
 /* Something has happened in the node's own table. */
 void service_audit_event(struct service *s, const struct core_watch_event *event);
 

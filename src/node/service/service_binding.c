@@ -75,9 +75,6 @@ static void binding_acquired_all(struct service *s, uint64_t client,
 }
 
 void service_binding_answered(struct service *s, uint64_t client, const struct core_reply *reply) {
-	if (s->session_bindings.by_lock.count == 0) {
-		return;
-	}
 	if (reply->op == CORE_ACQUIRE_ALL) {
 		binding_acquired_all(s, client, reply);
 	} else if (reply->op == CORE_ACQUIRE && reply->error) {

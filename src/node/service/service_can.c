@@ -85,10 +85,8 @@ static void can_answer(struct can *can) {
 	answer.allowed = verdict.allowed;
 	answer.why = slice_str(can->why);
 	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_can_encode(call->request->msgid, &answer, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
+	service_told(s, call->client,
+		to ? client_can_encode(call->request->msgid, &answer, to) : 0);
 }
 
 void service_can(const struct service_call *call) {

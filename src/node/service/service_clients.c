@@ -97,19 +97,15 @@ void service_clients(const struct service_call *call) {
 	struct service *s = call->service;
 	struct clients_page page = { .call = call, .left = call->request->core.limit };
 	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to) {
-		if (call->request->shares) {
-			client_shares_begin(&page.answer, call->request->msgid, to);
-			shares_put(&page);
-		} else {
-			client_connections_begin(&page.answer, call->request->msgid, to);
-			sessions_each(s->sessions, call->request->client, clients_visit, &page);
-		}
-		if (client_connections_end(&page.answer, s->driver->context.node, page.more) != 0) {
-			service_sever(s, call->client);
-		}
+	if (to && call->request->shares) {
+		client_shares_begin(&page.answer, call->request->msgid, to);
+		shares_put(&page);
+	} else if (to) {
+		client_connections_begin(&page.answer, call->request->msgid, to);
+		sessions_each(s->sessions, call->request->client, clients_visit, &page);
 	}
-	driver_flush_later(s->driver);
+	service_told(s, call->client, to ? client_connections_end(&page.answer,
+			s->driver->context.node, page.more) : 0);
 }
 
 static void clients_kick(const struct service_call *call, uint64_t client,
@@ -121,11 +117,7 @@ static void clients_kick(const struct service_call *call, uint64_t client,
 		LOG_KNOWN("kicked_uid", kicked->from->uid),
 		LOG_KNOWN("kicked_pid", kicked->from->pid), LOG_WHO(call->who));
 	service_sever(s, client);
-	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_done_encode(call->request->msgid, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
+	service_tell_done(s, call->client, call->request->msgid);
 }
 
 void service_kick(const struct service_call *call) {

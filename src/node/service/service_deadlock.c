@@ -236,9 +236,7 @@ static void deadlock_refuse(struct service *s, const struct deadlock *found,
 	const bool known = sessions_who(s->sessions, wait->request->client, &who);
 	deadlock_hide(s, known ? &who : NULL, &ring);
 	ring_text(&ring, found->count, text);
-	if (!wait->why) {
-		requests_wait_end(wait, text);
-	}
+	requests_wait_end(wait, text);
 	driver_step_now(s->driver, &event);
 }
 
@@ -267,12 +265,12 @@ static void deadlock_found(struct service *s, const struct deadlock *found, stru
 
 const struct core_reply *service_deadlock_reply(const struct request *request,
 	const struct core_reply *reply, struct core_reply *changed) {
-	if (!request->wait || !request->wait->why || reply->error != PAWL_ETIMEOUT) {
-		return reply;
-	}
 	*changed = *reply;
 	changed->error = PAWL_EDEADLOCK;
-	changed->why = slice_str(request->wait->why);
+	/* Another request for this lock_id may be the one whose ring was found. */
+	if (request->wait && request->wait->why) {
+		changed->why = slice_str(request->wait->why);
+	}
 	return changed;
 }
 

@@ -5,14 +5,11 @@
 #include "pawl/error.h"
 #include "service_impl.h"
 
-/* How many times a lock is extended during one lease. So some may fail before it ends. */
-#define EXTENSIONS_A_LEASE 6
 /* How many locks are extended in one turn of the loop; the others follow at once. */
 #define EXTENDED_AT_ONCE 64
 
-static struct instant keep_due(const struct service *s) {
-	return instant_add(s->driver->last,
-		core_config(s->driver->core)->max_lease / EXTENSIONS_A_LEASE);
+static span_ns keep_lease(const struct service *s) {
+	return core_config(s->driver->core)->max_lease;
 }
 
 /* Sets the timer for the lock that is to be extended next. */
@@ -43,20 +40,25 @@ static bool keep_may(const struct service *s, const struct kept_lock *kept) {
 	return service_may_ask(s, &who, CLIENT_EXTEND, kept->key);
 }
 
+/* The protocol has no word for a lock that was lost, so the connection that took it is closed: its
+ * client must not go on believing. */
 static void keep_lose(struct service *s, const struct kept_lock *kept, const char *why) {
+	const uint64_t client = kept->holder.client;
 	log_to(s->driver->log, LEVEL_WARNING, "kept_lock_lost", LOG_BYTES("key", kept->key),
 		LOG_BYTES("identity", kept->holder.identity), LOG_TEXT("why", why));
 	kept_locks_drop(&s->kept, kept->lock_id);
+	service_sever(s, client);
 }
 
 static void keep_extend(struct service *s, struct kept_lock *kept) {
 	const struct core_request extend = { .id = DRIVER_OWN | ++s->last_own,
 		.client = DRIVER_OWN | s->last_own, .op = CORE_EXTEND, .key = kept->key,
 		.lock_id = kept->lock_id, .identity = kept->holder.owner,
-		.lease = core_config(s->driver->core)->max_lease };
+		.lease = keep_lease(s) };
 	const struct core_event event = { .kind = CORE_REQUEST, .request = &extend,
 		.client = extend.client };
-	kept_locks_again(&s->kept, kept, keep_due(s));
+	kept_lock_asked(kept, extend.id, s->driver->last);
+	kept_locks_again(&s->kept, kept, s->driver->last, keep_lease(s));
 	driver_step_now(s->driver, &event);
 }
 
@@ -68,7 +70,9 @@ static void keep_on_due(evutil_socket_t fd, short what, void *ctx) {
 	(void)what;
 	for (int i = 0; i < EXTENDED_AT_ONCE && (next = kept_locks_next(&s->kept)) != NULL
 		&& instant_expired(now, next->due); i++) {
-		if (keep_may(s, next)) {
+		if (kept_lock_over(next, now)) {
+			keep_lose(s, next, "no extension has succeeded in time");
+		} else if (keep_may(s, next)) {
 			keep_extend(s, next);
 		} else {
 			keep_lose(s, next, "its holder lacks the right to extend it");
@@ -90,26 +94,33 @@ void service_keep_done(struct service *s) {
 	}
 }
 
-int service_keep(struct service *s, uint64_t client, struct slice key, struct id128 lock_id) {
+int service_keep(struct service *s, uint64_t client, struct slice key, struct id128 lock_id,
+	struct instant until) {
 	struct session_who who;
 	if (!sessions_who(s->sessions, client, &who)) {
 		return PAWL_EFULL;
 	}
 	const struct origin *from = who.from;
-	const struct kept_holder holder = { .identity = who.identity,
+	const struct kept_holder holder = { .client = client, .identity = who.identity,
 		.owner = service_owner(s, &who), .local = who.local, .inside = who.inside,
 		.uid = from->uid, .gids = from->gids, .gid_count = from->gid_count,
 		.more_gids = from->more_gids };
-	const int error = kept_locks_add(&s->kept, key, lock_id, &holder, keep_due(s),
+	const struct kept_lease lease = { until, keep_lease(s) };
+	const int error = kept_locks_add(&s->kept, key, lock_id, &holder, lease,
 		s->driver->config->limits.kept_locks);
+	if (!error) {
+		kept_locks_again(&s->kept, kept_locks_find(&s->kept, lock_id), s->driver->last,
+			keep_lease(s));
+	}
 	keep_arm(s);
 	return error;
 }
 
 void service_keep_asked(struct service *s, const struct core_request *request) {
-	const struct kept_lock *kept = request->op == CORE_RELEASE
-		? kept_locks_find(&s->kept, request->lock_id) : NULL;
-	/* If the release fails, the lock ends with its lease. */
+	/* A release that expects a value may leave the lock held, so it has to succeed first. */
+	const bool lets_go = !request->expect_value && !request->expect_seq;
+	const struct kept_lock *kept = lets_go ? kept_locks_find(&s->kept, request->lock_id) : NULL;
+	/* If this release fails, the lock ends with its lease. */
 	if (kept && slice_equal(kept->holder.owner, request->identity)) {
 		kept_locks_drop(&s->kept, request->lock_id);
 	}
@@ -127,6 +138,10 @@ void service_keep_answered(struct service *s, const struct core_reply *reply) {
 	if (!kept) {
 		return;
 	}
+	service_audit_kept(s, kept, reply);
+	if (!reply->error) {
+		kept_lock_extended(kept, reply->id, reply->valid);
+	}
 	struct holding *held = holdings_find(&s->holdings,
 		holdings_hash(&s->holdings, kept->key, kept->lock_id));
 	if (!reply->error && held) {
@@ -136,7 +151,9 @@ void service_keep_answered(struct service *s, const struct core_reply *reply) {
 		if (held) {
 			holdings_drop(&s->holdings, held);
 		}
-		keep_lose(s, kept, pawl_error_message(reply->error));
+		/* The right to extend it was there when this was asked. */
+		keep_lose(s, kept, reply->error == PAWL_EDENIED ? "an administrator broke it"
+			: pawl_error_message(reply->error));
 	}
 }
 

@@ -12,7 +12,7 @@
 
 static bool service_serve(void *ctx) {
 	struct service *s = ctx;
-	bool leave = service_binding_serve(s);
+	bool leave = !list_empty(&s->session_bindings.gone) && service_binding_serve(s);
 	return (s->sessions && sessions_serve(s->sessions)) || leave;
 }
 
@@ -22,6 +22,10 @@ static void service_on_reply(void *ctx, const struct core_reply *reply) {
 
 static void service_on_events(void *ctx) {
 	struct service *s = ctx;
+	if (!events_is_open(&s->events) && !s->audit) {
+		/* Nobody wants events. */
+		return;
+	}
 	events_turn(&s->events, s->sessions && sessions_turns_are_short(s->sessions));
 	service_take_events(s);
 }
@@ -30,7 +34,9 @@ static void service_flushed(void *ctx) {
 	struct service *s = ctx;
 	if (s->sessions) {
 		sessions_flush(s->sessions);
-		service_serve_watches(s);
+		if (events_is_open(&s->events)) {
+			service_serve_watches(s);
+		}
 		service_turn_over(s);
 	}
 }

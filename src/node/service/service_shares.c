@@ -24,22 +24,28 @@ bool service_own_limits(const struct service *s, const struct session_who *who,
 
 /* ---- before the request ---- */
 
-static uint64_t share_locks(const struct core_request *request) {
-	return request->op == CORE_ACQUIRE_ALL ? request->lock_count : request->op == CORE_ACQUIRE;
-}
+/* What a request may take of the shares of its caller, besides the request itself. */
+struct share_part {
+	bool waits;
+	uint32_t locks;
+	uint64_t bytes;
+};
 
-/* For an update, both values count until it is answered. */
-static uint64_t share_bytes(const struct core_request *request) {
-	return request->value.size * (request->op == CORE_UPDATE ? 1 : share_locks(request));
+static struct share_part share_part_of(const struct core_request *request) {
+	const uint32_t locks = request->op == CORE_ACQUIRE_ALL ? request->lock_count
+		: request->op == CORE_ACQUIRE;
+	/* For an update, both values count until it is answered. */
+	return (struct share_part){ request->wait > 0, locks,
+		request->value.size * (request->op == CORE_UPDATE ? 1 : locks) };
 }
 
 bool service_share_full(const struct service_call *call, const struct core_request *request) {
 	const struct share_pair *share = call->who->share;
+	const struct share_part part = share_part_of(request);
 	struct share_quota quota;
-	uint64_t locks = share_locks(request), bytes = share_bytes(request);
-	bool full = (request->wait > 0 && shares_full(share, SHARE_WAITS, 1, 0, &quota))
-		|| (locks > 0 && shares_full(share, SHARE_LOCKS, locks, 0, &quota))
-		|| (bytes > 0 && shares_full(share, SHARE_VALUES, bytes, 0, &quota));
+	bool full = (part.waits && shares_full(share, SHARE_WAITS, 1, 0, &quota))
+		|| (part.locks && shares_full(share, SHARE_LOCKS, part.locks, 0, &quota))
+		|| (part.bytes && shares_full(share, SHARE_VALUES, part.bytes, 0, &quota));
 	if (full) {
 		service_refuse_quota(call->service, call->client, call->request->msgid, &quota);
 	}
@@ -58,13 +64,11 @@ bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t m
 
 void service_share_take(const struct service_call *call, const struct core_request *request,
 	struct request *open) {
-	bool waits = request->wait > 0;
-	uint64_t locks = share_locks(request), bytes = share_bytes(request);
+	const struct share_part part = share_part_of(request);
 	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
 		request->lock_id);
-	if (waits || locks > 0 || bytes > 0) {
-		requests_charge(open, call->who->share, waits,
-			(uint32_t)locks, bytes);
+	if (part.waits || part.locks || part.bytes) {
+		requests_charge(open, call->who->share, part.waits, part.locks, part.bytes);
 	}
 }
 

@@ -76,8 +76,6 @@ void service_status(const struct service_call *call) {
 	struct service_status answer;
 	service_status_at(s, call->now, service_has(s, call->who, RIGHT_CLUSTER), &answer);
 	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_status_encode(call->request->msgid, &answer.status, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
+	service_told(s, call->client,
+		to ? client_status_encode(call->request->msgid, &answer.status, to) : 0);
 }

@@ -78,9 +78,6 @@ int service_top_encode(struct service *s, struct instant now, struct slice prefi
 void service_top(const struct service_call *call) {
 	struct service *s = call->service;
 	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && service_top_encode(s, call->now, call->request->core.key, call->request->msgid,
-			to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
+	service_told(s, call->client, to ? service_top_encode(s, call->now,
+			call->request->core.key, call->request->msgid, to) : 0);
 }

@@ -1,11 +1,9 @@
-/* service_watch.c: `watch` and `unwatch`, and how the core's events get to those who watch. */
+/* service_watch.c: how watches begin and end, and how the core's events get to those who watch. */
 #include <event2/event.h>
 
-#include "check.h"
 #include "config_file.h"
 #include "pawl/error.h"
 #include "service_impl.h"
-#include "time_source.h"
 
 /* If more bytes than this are unsent on a connection, its watchers are behind. */
 #define WATCH_BACKLOG_MAX ((size_t)32 << 10)
@@ -62,7 +60,7 @@ static uint32_t watch_count(void *ctx, struct slice key) {
 	return events_watchers(&s->events, key);
 }
 
-static int watch_open(struct service *s) {
+int service_watch_open(struct service *s) {
 	int error = events_open(&s->events);
 	if (!error) {
 		event_del(s->unwatched);
@@ -72,9 +70,7 @@ static int watch_open(struct service *s) {
 	return error;
 }
 
-/* Stops wanting events only after a while. A client that has lost its connection comes back soon,
- * and goes on from where it was. */
-static void watch_settle(struct service *s) {
+void service_watch_settle(struct service *s) {
 	static const struct timeval minute = { 60, 0 };
 	if (events_is_open(&s->events) && events_count(&s->events) == 0
 		&& !event_pending(s->unwatched, EV_TIMEOUT, NULL)) {
@@ -121,9 +117,9 @@ void service_serve_watches(struct service *s) {
 	}
 }
 
-/* ---- requests ---- */
+/* ---- watches ---- */
 
-static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, struct slice subject,
+void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid, struct slice subject,
 	bool prefix, const struct events_position *from, const struct core_reply *view) {
 	struct session_who who;
 	if (!sessions_who(s->sessions, client, &who)) {
@@ -135,10 +131,10 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	const struct events_watcher watcher = { client, service_owner(s, &who),
 		service_has(s, &who, RIGHT_BREAK) };
 	uint64_t watch = 0;
-	int error = watch_open(s);
+	int error = service_watch_open(s);
 	error = error ? error : events_watch(&s->events, &watcher, subject, prefix, from,
 		s->driver->config->limits.watches_per_client, &watch);
-	watch_settle(s);
+	service_watch_settle(s);
 	if (error) {
 		service_refuse(s, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY,
 			error == PAWL_EFULL ? "watches_per_client" : NULL,
@@ -155,65 +151,13 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	}
 	if (error == PAWL_EBUSY) {
 		(void)events_unwatch(&s->events, client, watch);
-		watch_settle(s);
+		service_watch_settle(s);
 	} else if (error) {
 		service_sever(s, client);
 	}
 	sessions_watches(s->sessions, client, events_watches(&s->events, client),
 		events_bytes(&s->events, client));
 	driver_flush_later(s->driver);
-}
-
-void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
-	const struct requests_watch *watch, const struct core_reply *view) {
-	const struct events_position from = { watch->log, watch->number };
-	watch_begin(s, client, msgid, slice_of(watch->key, watch->size), false, &from, view);
-}
-
-/* Begins a watch of one key. The position is taken first, and then the key is read; so a change in
- * between is told again, and nothing is missed. What is told about the key waits until the read is
- * answered. */
-static void watch_look(const struct service_call *call, const struct events_position *from) {
-	struct service *s = call->service;
-	struct request *open;
-	struct core_request request;
-	service_core_request(call, &request);
-	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
-	if (!error) {
-		error = requests_keep_watch(&s->requests, open, request.key, from->log,
-			from->number);
-		if (error) {
-			requests_close(&s->requests, open);
-		}
-	}
-	if (error) {
-		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
-		return;
-	}
-	request.op = CORE_GET;
-	request.id = open->id;
-	service_count(call, open, request.key, 0);
-	service_step(call, &request);
-}
-
-void service_watch(const struct service_call *call) {
-	struct service *s = call->service;
-	const struct client_request *r = call->request;
-	if (watch_open(s) != 0) {
-		service_refuse(s, call->client, r->msgid, PAWL_EBUSY, NULL, NULL);
-		return;
-	}
-	/* What is already known is not for the new watch. */
-	service_take_events(s);
-	const struct events_position now = events_position(&s->events);
-	const struct events_position wanted = { r->from.log, r->from.sequence };
-	const struct events_position *from = r->present & CLIENT_HAS_FROM ? &wanted : &now;
-	if (r->present & CLIENT_HAS_PREFIX) {
-		watch_begin(s, call->client, r->msgid, r->core.key, true, from, NULL);
-	} else {
-		watch_look(call, from);
-	}
-	watch_settle(s);
 }
 
 void service_unwatch(const struct service_call *call) {
@@ -226,16 +170,12 @@ void service_unwatch(const struct service_call *call) {
 	}
 	sessions_watches(s->sessions, call->client, events_watches(&s->events, call->client),
 		events_bytes(&s->events, call->client));
-	watch_settle(s);
-	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_done_encode(msgid, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
+	service_watch_settle(s);
+	service_tell_done(s, call->client, msgid);
 }
 
 uint32_t service_watch_forget(struct service *s, uint64_t client, uint32_t most) {
 	uint32_t forgotten = events_forget(&s->events, client, most);
-	watch_settle(s);
+	service_watch_settle(s);
 	return forgotten;
 }

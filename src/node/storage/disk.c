@@ -1,6 +1,7 @@
 /* disk.c: hands states to the thread that writes the state file, one after the other. */
 #include "disk.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@ struct disk_job {
 	struct state_file *file;
 	struct durable state;
 	uint64_t seq;
-	bool ok;
+	/* Why it could not be written, as an errno value; 0 if it was. */
+	int problem;
 	/* How long the write and its sync took. */
 	span_ns took;
 };
@@ -39,7 +41,7 @@ struct disk {
 static void disk_run(void *data) {
 	struct disk_job *write = data;
 	struct instant begun = time_source_now();
-	write->ok = state_file_write(write->file, &write->state) == 0;
+	write->problem = state_file_write(write->file, &write->state) == 0 ? 0 : errno;
 	write->took = instant_elapsed_long(time_source_now(), begun);
 }
 
@@ -47,15 +49,15 @@ static void disk_begin(struct disk *p);
 
 static void disk_report(struct disk *p) {
 	uint64_t seq = p->now.seq;
-	bool ok = p->now.ok;
+	int problem = p->now.problem;
 	p->busy = false;
 	p->counts.writes++;
-	p->counts.failures += !ok;
+	p->counts.failures += problem != 0;
 	buckets_add(&p->counts.took, p->now.took);
 	if (p->waiting) {
 		disk_begin(p);
 	}
-	p->done(p->ctx, seq, ok);
+	p->done(p->ctx, seq, problem);
 }
 
 static void disk_on_done(void *ctx, void *data) {

@@ -12,8 +12,9 @@ struct disk;
 struct state_file;
 
 /* Called on the loop, never from within disk_write, and in the order of the numbers: the state with
- * this number, and so every earlier one, is on disk, or could not be written. */
-typedef void disk_done(void *ctx, uint64_t seq, bool ok);
+ * this number, and so every earlier one, is on disk and `problem` is 0; or it could not be written,
+ * and `problem` is why, as an errno value. */
+typedef void disk_done(void *ctx, uint64_t seq, int problem);
 
 /* Returns 0 or PAWL_ENOMEM. `file` is borrowed. */
 int disk_new(struct event_base *base, struct state_file *file, disk_done *done, void *ctx,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "folder.h"
 #include "synced.h"
 #include "pawl/error.h"
 #include "text.h"
@@ -72,6 +73,21 @@ static int state_make_dir(struct state_file *f, struct problem *problem) {
 	}
 	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be created",
 		"create it with mode 0700, owned by the user who runs pawld");
+}
+
+/* Whoever can replace the state file can give this node an older one: it would forget its identity,
+ * its configuration, or the clock that it has reserved. */
+int state_file_check(const char *dir, bool only_checked, struct problem *problem) {
+	char why[FOLDER_WHY_BYTES], chown[SYNCED_PATH_MAX] = "";
+	const enum folder_access access = folder_look(dir, only_checked, why);
+	if (access == FOLDER_CLOSED) {
+		return 0;
+	}
+	if (access == FOLDER_FOREIGN) {
+		snprintf(chown, sizeof chown, "chown %u %s and ", (unsigned)geteuid(), dir);
+	}
+	problem_set(problem, "state_dir %s %s: run %schmod 700 %s", dir, why, chown, dir);
+	return PAWL_EINVAL;
 }
 
 static int state_lock(struct state_file *f, struct problem *problem) {
@@ -203,6 +219,7 @@ static int state_check_owner(struct state_file *f, const struct state_slot *slot
 static int state_start(struct state_file *f, struct problem *problem) {
 	char path[SYNCED_PATH_MAX];
 	int error = state_make_dir(f, problem);
+	error = error ? error : state_file_check(f->dir, false, problem);
 	error = error ? error : state_lock(f, problem);
 	if (error) {
 		return error;

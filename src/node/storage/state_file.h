@@ -37,16 +37,19 @@ int state_decode_payload(struct slice payload, struct state_slot *out);
 /* ---- the file ---- */
 struct state_file;
 
-/* Makes the directory (0700) if it is missing, locks it against a second daemon, and reads the
- * state, which it then makes sure is on disk. If there is no file, it makes one with a new
- * identity. Blocks. Returns 0; or PAWL_EIO, PAWL_EINVAL or PAWL_ENOMEM with *problem set: the
- * directory is locked by another process, both slots are damaged, or the file belongs to another
- * cluster or node. *out_state is what core_new wants. */
+/* Returns 0 if the directory is missing, or is closed to other accounts (folder.h); otherwise
+ * PAWL_EINVAL with *problem set. */
+int state_file_check(const char *dir, bool only_checked, struct problem *problem);
+/* Makes the directory (0700) if it is missing, checks it as above, locks it against a second
+ * daemon, and reads the state, which it then makes sure is on disk. If there is no file, it makes
+ * one with a new identity. Blocks. Returns 0; or PAWL_EIO, PAWL_EINVAL or PAWL_ENOMEM with *problem
+ * set: the directory is open to others or locked by another process, both slots are damaged, or the
+ * file belongs to another cluster or node. *out_state is what core_new wants. */
 int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out,
 	struct durable *out_state, struct problem *problem);
 /* Writes and syncs the state. It blocks, so it is for a thread of its own, one call at a time.
- * Returns 0; or PAWL_EIO, and then the previous state is still readable, and the next write may be
- * tried. */
+ * Returns 0; or PAWL_EIO with errno set, and then the previous state is still readable, and the
+ * next write may be tried. */
 int state_file_write(struct state_file *f, const struct durable *state);
 /* Releases the lock. Accepts NULL. */
 void state_file_close(struct state_file *f);

@@ -22,6 +22,7 @@ int write_all_at(int fd, const void *data, size_t size, uint64_t offset) {
 			continue;
 		}
 		if (n <= 0) {
+			errno = n < 0 ? errno : ENOSPC;
 			return PAWL_EIO;
 		}
 		from += n;

@@ -284,8 +284,8 @@ struct client_response {
 	const struct client_entry *holders;
 	size_t holder_count;
 
-	/* EXPLAIN: what each master says. */
-	struct client_witness masters[MASTERS_MAX];
+	/* EXPLAIN: what each master reports. */
+	struct client_report masters[MASTERS_MAX];
 	uint32_t master_count;
 
 	/* STATUS. */

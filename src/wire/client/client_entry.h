@@ -76,7 +76,9 @@ enum client_entry_has {
 	/* Only the answer to `explain` has it. */
 	CLIENT_ENTRY_BARRED = 1 << 18,
 	CLIENT_ENTRY_ELECTION = 1 << 19,
-	CLIENT_ENTRY_WITHOUT_END = 1 << 20
+	CLIENT_ENTRY_WITHOUT_END = 1 << 20,
+	/* at_least and at_most; only a read of a quorum has them. */
+	CLIENT_ENTRY_WEIGHED = 1 << 21
 };
 /* One holder of a key. */
 struct client_entry {
@@ -89,6 +91,9 @@ struct client_entry {
 	struct slice owner, value, identity;
 	struct ballot value_seq;
 	uint64_t token;
+	/* For how long a quorum has the lock, unless it is released or broken; and after how long
+	 * its lease is over, unless it is extended. */
+	span_ns at_least, at_most;
 	/* What remains of the lease; the time since the lock was acquired; its lock delay; and,
 	 * with `closing`, how long the key stays closed. */
 	span_ns remaining, held_for, lock_delay, closing_for;
@@ -124,8 +129,8 @@ struct client_acquired {
 	struct client_lock_mode mode;
 };
 
-/* What one master says to `explain`. */
-struct client_witness {
+/* What one master reports to `explain`. */
+struct client_report {
 	struct slice node;
 	/* "voting", "silent", "recovering" or "other_epoch". */
 	struct slice state;

@@ -12,6 +12,8 @@ const struct client_field client_entry_fields[] = {
 	FIELD(value_seq, FIELD_BALLOT, CLIENT_ENTRY_VALUE_SEQ),
 	FIELD(token, FIELD_U64, CLIENT_ENTRY_TOKEN),
 	FIELD_NAMED("remaining_ms", remaining, FIELD_MS_UP, CLIENT_ENTRY_REMAINING),
+	FIELD_NAMED("valid_at_least_ms", at_least, FIELD_MS, CLIENT_ENTRY_WEIGHED),
+	FIELD_NAMED("held_at_most_ms", at_most, FIELD_MS_UP, CLIENT_ENTRY_WEIGHED),
 	FIELD(lock_id, FIELD_ID, CLIENT_ENTRY_LOCK_ID),
 	FIELD_NAMED("mode", mode.mode, FIELD_MODE, CLIENT_ENTRY_MODE),
 	FIELD_NAMED("permits", mode.permits, FIELD_U32, CLIENT_ENTRY_PERMITS),

@@ -26,8 +26,10 @@ struct dialect_node {
 	 * next call of anything. The connection is named by its number, here and below. */
 	struct slice (*identity)(void *ctx, uint64_t number);
 	/* From now on the node extends a lock that the connection has just taken with the longest
-	 * lease, until it is released or lost. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
-	int (*keep)(void *ctx, uint64_t number, struct slice key, struct id128 lock_id);
+	 * lease, until it is released or lost. Nobody else gets it before `until`. Returns 0,
+	 * PAWL_EFULL or PAWL_ENOMEM. */
+	int (*keep)(void *ctx, uint64_t number, struct slice key, struct id128 lock_id,
+		struct instant until);
 	/* Writes the address at which the connection has reached the node, as host:port; an empty
 	 * text if it came over a Unix socket. */
 	void (*reached_at)(void *ctx, uint64_t number, char out[ADDRESS_MAX + 1]);

@@ -9,8 +9,8 @@
  *   [epoch, config_hash, sender (bin 16), boot, clock, flags, [message, ...]]
  *   message = [kind, field, ...]
  *
- * A message has the fields of its kind in the order of their bits (cluster/message.h), and they are
- * flat: a ticket is two elements, a ballot three, a part two. Bytes are bin.
+ * A message has the fields of its kind in the order of their bits (cluster/message_kinds.h), and
+ * they are flat: a ticket is two elements, a ballot three, a part two. Bytes are bin.
  *
  * A side file (section 4) is a sequence of the same packets, without a hello.
  */
@@ -91,8 +91,8 @@ void peer_decoder_done(struct peer_decoder *d);
 
 /* Decodes the body of a packet. Slices in *out point into `body`, and out->messages into the
  * decoder; both are valid until the next decode with it. The reader is strict: every field is in
- * the range that cluster/message.h gives it, a message has exactly the fields of its kind, and
- * nothing follows the frame. Returns 0, PAWL_EPROTOCOL (close the link) or PAWL_ENOMEM. *out is
+ * the range that cluster/message_kinds.h gives it, a message has exactly the fields of its kind,
+ * and nothing follows the frame. Returns 0, PAWL_EPROTOCOL (close the link) or PAWL_ENOMEM. *out is
  * written only on success. */
 int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out);
 

@@ -162,8 +162,8 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 	return part < parts || (part == 0 && parts == 0);
 }
 
-/* Checks that every field is in the range that cluster/message.h gives it. Fields that the kind
- * does not have do not count. */
+/* Checks that every field is in the range that cluster/message_kinds.h gives it. Fields that the
+ * kind does not have do not count. */
 PEER_FOR_A_KIND bool peer_message_valid(uint32_t fields, const struct message *m) {
 	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER ||
 		m->kind == MESSAGE_FEED_WATCH_EVENT;

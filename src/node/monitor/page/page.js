@@ -78,54 +78,6 @@ function rates(top) {
   return found;
 }
 
-function verdict(s) {
-  const spare = s.voting - s.quorum, all = s.masters.length;
-  if (s.quorum === 0) return ["bad", "This node belongs to no cluster yet."];
-  if (spare < 0) {
-    return ["bad", "No quorum: " + count(s.voting, "master votes", "masters vote") + ", "
-      + s.quorum + " are needed. Nothing is granted or extended."];
-  }
-  const fail = spare === 0 ? "No further master may fail."
-    : count(spare, "master may fail", "masters may fail") + ".";
-  if (!s.ready) return ["bad", "This node is not ready: " + s.not_ready + ". " + fail];
-  if (s.voting < all) {
-    return ["warn", "A quorum votes, but only " + s.voting + " of " + all + " masters. " + fail];
-  }
-  if (!s.complete) {
-    return ["warn", "A quorum votes; the last change waits for " + s.missing.join(", ") + ". "
-      + fail];
-  }
-  return ["good", "A quorum votes: " + (all === 1 ? "the only master." : "all " + all
-    + " masters. " + fail)];
-}
-
-// What is full counts as trouble, although the node is ready: it refuses whoever needs more.
-function limitText(l) {
-  return (l.reached ? "A limit of this node is reached, and it refuses what needs more: "
-    : "A limit of this node is nearly reached: ") + l.name + ", " + l.used + " of " + l.limit
-    + (l.most ? ", at least " + l.most + " of them of " + (text(l, "whose")
-      || "somebody without a name") : "") + ". pawl clients --shares says who has most.";
-}
-
-function showLimits(s) {
-  $("limits").replaceChildren(...s.limits.map((l) => make("p", limitText(l),
-    "verdict " + (l.reached ? "bad" : "warn"))));
-  if (s.audit_trouble) {
-    $("limits").append(make("p", "The audit file of this node lacks lines: " + s.audit_trouble + ".",
-      "verdict bad"));
-  }
-}
-
-// A node whose certificate has ended seems to be well as long as its connections stand.
-function showCertificates(s) {
-  for (const p of s.peers) {
-    if (p.certificate_ends && p.certificate_ends * 1000 < Date.now()) {
-      $("limits").append(make("p", "The certificate of " + p.node + " has ended: over TLS it gets no"
-        + " new connection. pawl cluster show says what to do.", "verdict bad"));
-    }
-  }
-}
-
 function nodeState(s, p) {
   if (p.self) {
     return {text: s.ready ? s.state : s.state + ", not ready", mark: s.ready ? "good" : "bad"};
@@ -153,14 +105,23 @@ function nodeRow(s, p) {
     number(behind), p.version || "-", ends(p.certificate_ends)]);
 }
 
+// Leaves the list alone while it says the same, so that a selected command stays selected.
+function showRemedies(s) {
+  const said = remedies(s), list = $("todo");
+  if ([...list.children].map((e) => e.textContent).join("\n") !== said.join("\n")) {
+    list.replaceChildren(...said.map((sentence) => make("li", sentence)));
+  }
+  $("remedies").hidden = said.length === 0;
+}
+
 function showCluster(s, top) {
-  const [kind, so] = verdict(s), found = rates(top);
-  const said = so + (kind === "good" ? "" : " pawl cluster show says what to do.");
+  const [kind, said] = verdict(s), found = rates(top);
   if ($("verdict").textContent !== said) $("verdict").textContent = said;
   $("verdict").className = "verdict " + kind;
   $("who").textContent = s.cluster + " as " + s.node + " sees it";
   showLimits(s);
   showCertificates(s);
+  showRemedies(s);
   document.title = (kind === "good" && !$("limits").firstChild ? "" : "! ") + "Pawl " + s.cluster;
   const facts = [["Epoch", s.epoch], ["Held leases", s.held], ["Keys", s.keys],
     ["Requests that wait here", top.waiting], ["Clients here", s.clients],
@@ -306,7 +267,8 @@ function sentences(name, said) {
     out.push(name + " is held by " + (text(said, "owner") || "somebody without a name")
       + (said.mode === "exclusive" ? "" : " (" + said.mode + ")") + " since "
       + span(said.held_ms) + ", with the token " + said.token + ".");
-    out.push("If it is not extended, the lease ends in " + span(said.remaining_ms) + ".");
+    out.push("If it is not extended, the lease ends in " + span(said.remaining_ms)
+      + " at most.");
     if (said.label) out.push("The holder calls itself " + said.label + ".");
   } else {
     out.push("Nobody holds " + name + ".");
@@ -422,26 +384,40 @@ function askRelease() {
 
 const causes = {expired: "Lease ended", taken: "Broken, or lost with its connection"};
 
-async function showRecent() {
-  let said;
-  try {
-    said = await ask("/v1/recent", {});
-  } catch (problem) {
-    $("calm").hidden = false;
-    $("calm").textContent = problem.message;
-    fill($("events"), []);
-    return;
-  }
+// How many rows are shown until somebody wants all of them.
+const RECENT = 10;
+let folded = true;
+
+function orderText(e) {
+  const what = e.method.replaceAll("_", " ");
+  if (e.result === undefined) return {text: what + ": not answered yet", mark: "warn"};
+  return e.result === "ok" ? {text: what, mark: "bad"}
+    : {text: what + ": not done (" + e.result.replaceAll("_", " ") + ")", kind: "none"};
+}
+
+function recentRows(said) {
   const all = said.losses.map((e) => [e.ago_ms, row([number(span(e.ago_ms)),
     {text: causes[e.cause] || e.cause, mark: "warn"}, key(text(e, "key")),
     text(e, "owner") || "without a name", number(e.token)])])
-    .concat(said.orders.map((e) => [e.ago_ms, row([number(span(e.ago_ms)),
-      {text: e.method.replaceAll("_", " "), mark: "bad"}, key(text(e, "subject")),
-      text(e, "identity") || "without a name", number("")])]))
-    .sort((a, b) => a[0] - b[0]).slice(0, 200);
-  fill($("events"), all.map((e) => e[1]));
-  $("events").hidden = all.length === 0;
-  $("calm").hidden = all.length > 0;
+    .concat(said.orders.map((e) => [e.ago_ms, row([number(span(e.ago_ms)), orderText(e),
+      key(text(e, "subject")), text(e, "identity") || "without a name", number("")])]));
+  return all.sort((a, b) => a[0] - b[0]).slice(0, 200).map((e) => e[1]);
+}
+
+async function showRecent() {
+  let rows = [];
+  try {
+    rows = recentRows(await ask("/v1/recent", {}));
+    $("calm").hidden = rows.length > 0;
+  } catch (problem) {
+    $("calm").hidden = false;
+    $("calm").textContent = problem.message;
+  }
+  fill($("events"), folded ? rows.slice(0, RECENT) : rows);
+  $("events").hidden = rows.length === 0;
+  $("fold").hidden = rows.length <= RECENT;
+  $("fold").textContent = folded ? "Show all " + rows.length : "Show the last " + RECENT;
+  $("fold").setAttribute("aria-expanded", String(!folded));
 }
 
 // ---- life ----
@@ -495,3 +471,4 @@ $("sure").addEventListener("close", () => {
 });
 $("break").addEventListener("click", breakLock);
 $("ask").addEventListener("click", askRelease);
+$("fold").addEventListener("click", () => { folded = !folded; showRecent(); });

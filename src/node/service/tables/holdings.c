@@ -194,7 +194,7 @@ struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct s
 	struct holder *holder = holder_of(h, share, party ? party->number : PARTY_NONE);
 	struct flat_entry *e = holder ? flat_add(&h->all, hash) : NULL;
 	struct holding *held = e ? CONTAINER_OF(e, struct holding, entry) : NULL;
-	if (held && !put_value(h, held, value_bytes)) {
+	if (held && value_bytes > 0 && !put_value(h, held, value_bytes)) {
 		flat_remove(&h->all, e);
 		held = NULL;
 	}
@@ -250,7 +250,9 @@ void holdings_until(struct holding *held, struct instant end) {
 
 void holdings_drop(struct holdings *h, struct holding *take_held) {
 	struct holder *holder = holder_at(h, take_held);
-	holdings_value(h, take_held, 0);
+	if (take_held->valued) {
+		holdings_value(h, take_held, 0);
+	}
 	shares_give(&holder->share, SHARE_LOCKS, 1);
 	flat_remove(&h->all, &take_held->entry);
 	holder_lost(h, holder);

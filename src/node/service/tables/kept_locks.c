@@ -4,6 +4,11 @@
 #include "list.h"
 #include "pawl/error.h"
 
+/* How many times a lock is extended during one lease. So some may fail before it ends. */
+#define EXTENSIONS_A_LEASE 6
+/* The holder is told of the loss this part of its lease before somebody else may have the lock. */
+#define TOLD_BEFORE_PART 12
+
 int kept_locks_init(struct kept_locks *k, const struct allocator *alloc) {
 	k->alloc = alloc;
 	k->due = NULL;
@@ -49,7 +54,7 @@ static uint8_t *kept_copy(uint8_t *at, struct slice from, struct slice *out) {
 }
 
 int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
-	const struct kept_holder *holder, struct instant due, uint32_t most) {
+	const struct kept_holder *holder, struct kept_lease lease, uint32_t most) {
 	const struct slice gids = slice_of(holder->gids,
 		holder->gid_count * sizeof holder->gids[0]);
 	const size_t bytes = sizeof(struct kept_lock) + gids.size + holder->identity.size
@@ -70,7 +75,9 @@ int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
 	at = kept_copy(at, holder->owner, &kept->holder.owner);
 	(void)kept_copy(at, key, &kept->key);
 	map_insert(&k->by_lock, &kept->by_lock, kept_locks_hash(lock_id));
-	kept->due = due;
+	kept->lease = lease;
+	kept->due = kept->asked = (struct instant){ 0, 0 };
+	kept->request = 0;
 	tree_insert(&k->due, &kept->due_node, kept_locks_before, NULL);
 	return 0;
 }
@@ -103,8 +110,34 @@ struct kept_lock *kept_locks_next(const struct kept_locks *k) {
 	return first ? CONTAINER_OF(first, struct kept_lock, due_node) : NULL;
 }
 
-void kept_locks_again(struct kept_locks *k, struct kept_lock *kept, struct instant due) {
+static struct instant kept_lock_told(const struct kept_lock *kept) {
+	return instant_add(kept->lease.until, -(kept->lease.length / TOLD_BEFORE_PART));
+}
+
+void kept_locks_again(struct kept_locks *k, struct kept_lock *kept, struct instant now,
+	span_ns max_lease) {
+	const struct instant told = kept_lock_told(kept);
+	const span_ns lease = kept->lease.length < max_lease ? kept->lease.length : max_lease;
+	const struct instant extend = instant_add(now, lease / EXTENSIONS_A_LEASE);
 	tree_remove(&k->due, &kept->due_node, kept_locks_before, NULL);
-	kept->due = due;
+	kept->due = instant_left_short(now, told) < instant_left_short(now, extend) ? told : extend;
 	tree_insert(&k->due, &kept->due_node, kept_locks_before, NULL);
+}
+
+void kept_lock_asked(struct kept_lock *kept, uint64_t request, struct instant now) {
+	kept->request = request;
+	kept->asked = now;
+}
+
+void kept_lock_extended(struct kept_lock *kept, uint64_t request, span_ns valid) {
+	/* An earlier request was sent before `asked`, so its lease says nothing from there on. */
+	if (kept->request == request) {
+		kept->lease.until = instant_later(kept->lease.until,
+			instant_add(kept->asked, valid));
+		kept->lease.length = valid;
+	}
+}
+
+bool kept_lock_over(const struct kept_lock *kept, struct instant now) {
+	return instant_distrusted(now, kept_lock_told(kept));
 }

@@ -186,6 +186,12 @@ int requests_keep_wait(struct requests *r, struct request *request,
 	return 0;
 }
 
+static void forget_why(struct requests_wait *wait) {
+	if (wait->why) {
+		alloc_free(wait->alloc, wait->why, wait->why_size);
+	}
+}
+
 static void wait_free(struct requests_wait *wait) {
 	list_remove(&wait->in);
 	if (list_linked(&wait->due)) {
@@ -193,15 +199,13 @@ static void wait_free(struct requests_wait *wait) {
 		list_remove(&wait->of_party);
 		list_remove(&wait->several);
 	}
-	if (wait->why) {
-		alloc_free(wait->alloc, wait->why, wait->why_size);
-	}
+	forget_why(wait);
 	alloc_free(wait->alloc, wait, sizeof *wait + wait->size + wait->owner_size);
 }
 
 void requests_wait_end(struct requests_wait *wait, const char *why) {
 	const uint32_t size = (uint32_t)strlen(why) + 1;
-	CHECK(!wait->why);
+	forget_why(wait);
 	wait->why = alloc_new(wait->alloc, size);
 	if (wait->why) {
 		memcpy(wait->why, why, size);
@@ -274,7 +278,9 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	parties_leave(&r->parties, request->party);
 	map_remove(&r->by_id, &request->node);
 	list_remove(&request->among);
-	request_note_free(request->note);
+	if (request->note) {
+		request_note_free(request->note);
+	}
 	request_counts_forget(&r->counts, &request->count);
 }
 
@@ -306,11 +312,9 @@ int requests_keep_list(struct requests *r, struct request *request, const struct
 	return client_list_add(request->list, reply);
 }
 
-static void requests_drop_list(struct requests *r, struct request *request) {
-	if (request->list) {
-		buffer_done(&request->list->items);
-		alloc_free(r->alloc, request->list, sizeof *request->list);
-	}
+static void requests_drop_list(struct requests *r, struct client_list *list) {
+	buffer_done(&list->items);
+	alloc_free(r->alloc, list, sizeof *list);
 }
 
 void requests_close(struct requests *r, struct request *request) {
@@ -322,7 +326,9 @@ void requests_close(struct requests *r, struct request *request) {
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
 	}
-	requests_drop_list(r, request);
+	if (request->list) {
+		requests_drop_list(r, request->list);
+	}
 	alloc_free(r->alloc, request, sizeof *request);
 }
 

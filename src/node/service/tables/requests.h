@@ -90,6 +90,8 @@ struct request {
 	struct client_list *list;
 	/* What its lines in the audit file and the log need; NULL if there are none. */
 	struct request_note *note;
+	/* Its number among the orders of operators; 0 if it is none. */
+	uint64_t order;
 };
 
 /* The watch that begins with the answer to a request. */
@@ -190,7 +192,8 @@ bool requests_wait_lock(const struct requests_wait *wait, size_t *at, struct cor
 static inline struct slice requests_wait_owner(const struct requests_wait *wait) {
 	return slice_of(wait->locks + wait->size, wait->owner_size);
 }
-/* The request is to be ended for that reason. Without memory, nothing is kept. */
+/* The request is to be ended for that reason, and no longer for an earlier one. Without memory,
+ * nothing is kept. */
 void requests_wait_end(struct requests_wait *wait, const char *why);
 
 /* The request is one of this party, or, if that is zero, of its connection. */

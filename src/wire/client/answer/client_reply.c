@@ -66,6 +66,8 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 		.value_seq = e->value_seq,
 		.token = e->token,
 		.remaining = e->remaining,
+		.at_least = e->at_least,
+		.at_most = e->at_most,
 		.held_for = e->age,
 		.lock_delay = e->terms.delay,
 		.closing = e->closing,
@@ -80,6 +82,7 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 	/* Masters that refuse do not tell the age. */
 	present |= e->age > 0 ? CLIENT_ENTRY_HELD_FOR : 0;
 	present |= e->closing ? CLIENT_ENTRY_CLOSING : CLIENT_ENTRY_REMAINING;
+	present |= e->weighed && !e->closing ? CLIENT_ENTRY_WEIGHED : 0;
 	present |= e->show_lock_id ? CLIENT_ENTRY_LOCK_ID : 0;
 	present |= e->identity.size ? CLIENT_ENTRY_IDENTITY : 0;
 	present |= e->terms.delay ? CLIENT_ENTRY_LOCK_DELAY : 0;
@@ -217,7 +220,8 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 		reply_put_names(k, &map, "not_voting", reply->not_voting, context);
 	} else if (reply_has_holder(reply)) {
 		reply_put_holder(k, &map, reply);
-	} else if (reply->error == PAWL_EMISMATCH && reply->op == CORE_UPDATE) {
+	} else if (reply->error == PAWL_EMISMATCH
+		&& (reply->op == CORE_UPDATE || reply->op == CORE_RELEASE)) {
 		struct client_entry entry = client_reply_entry(&reply->entry,
 			~(uint32_t)(CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ));
 		client_reply_put_entry(k, &map, &entry);

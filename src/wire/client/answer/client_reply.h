@@ -37,7 +37,7 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 void client_reply_put_entry(struct pack *k, struct pack_open *map,
 	const struct client_entry *entry);
 
-/* Write what the answers to reads have (client_reply_read.c). */
+/* Write what the answers to reads have (client_reply_put_lists.c). */
 void client_reply_put_read(struct pack *k, struct pack_open *map, const struct core_reply *reply,
 	const struct client_context *context);
 void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
