@@ -7,51 +7,26 @@ blocking client; `pawl.aio` is the same for asyncio.
 """
 
 from . import aio
-from ._blocking import Client
-from ._blocking_lock import Lock, LockSet
-from ._blocking_watch import Election, Leaders, Leadership, Watch
-from ._election import YieldError
-from ._env import options_from_env
-from ._errors import (
-    BadRequestError,
-    BusyError,
-    ClosedError,
-    DeadlockError,
-    DeniedError,
-    FullError,
-    HeldError,
-    IndeterminateError,
-    LostError,
-    MismatchError,
-    NoQuorumError,
-    NotFoundError,
-    PawlError,
-    ProtocolError,
-    QuotaError,
-    RecoveringError,
-    TlsError,
-    TooLargeError,
-    TooLongError,
-    UnreachableError,
-    UnsettledError,
-    UnsureError,
-    WaitTimeoutError,
+from ._blocking.client import Client
+from ._blocking.election import Election, Leaders, Leadership
+from ._blocking.lock import Lock, LockSet
+from ._blocking.watch import Watch
+from ._election.election import YieldError
+from ._election.observe import Leader
+from ._env.arguments import EXCLUSIVE, SHARED
+from ._env.errors import (
+    BadRequestError, BusyError, ClosedError, DeadlockError, DeniedError, FullError, HeldError,
+    IndeterminateError, LostError, MismatchError, NoQuorumError, NotFoundError, PawlError,
+    ProtocolError, QuotaError, RecoveringError, TlsError, TooLargeError, TooLongError,
+    UnreachableError, UnsettledError, UnsureError, WaitTimeoutError,
 )
-from ._fence import FenceStore, fence_check
-from ._fence_file import FenceError
-from ._types import (
-    EXCLUSIVE,
-    SHARED,
-    Asked,
-    Entry,
-    Event,
-    Explanation,
-    Leader,
-    Page,
-    Testimony,
-    Waiter,
-    Want,
-)
+from ._environment import options_from_env
+from ._fence.fence_file import FenceError
+from ._fence.fence_store import FenceStore, fence_check
+from ._lock.lock import Asked
+from ._lock.options import Want
+from ._request.result import Entry, Explanation, Page, Testimony, Waiter
+from ._watch.event import Event
 
 __version__ = "0.2.0"
 

@@ -6,9 +6,11 @@
 """
 
 from ._client import Client
-from ._election import Election, Leaders, Leadership
-from ._lock import Lock, LockSet
-from ._watch import Watch
+from ._election.election import Election, Leadership
+from ._election.observe import Leaders
+from ._lock.lock import Lock
+from ._lock.locks import LockSet
+from ._watch.watch import Watch
 
 connect = Client
 

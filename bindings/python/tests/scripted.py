@@ -4,7 +4,7 @@ import asyncio
 import unittest
 
 import pawl.aio
-from pawl._msgpack import Decoder, pack
+from pawl._link.msgpack import Decoder, pack
 
 GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mode": "exclusive"}
 
@@ -12,7 +12,9 @@ GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mod
 class Script:
     """A node. `answers` maps each method to a function of the parameters, which returns the result,
     a Refuse, or one of the constants. `asked` has all requests so far, and `ended` the number of
-    connections that the client has ended."""
+    connections that the client has used for requests and has ended. (It ends spare connections,
+    over which it sends nothing but pings, whenever it likes.) at_end: is called when it has ended
+    one of them."""
 
     SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
 
@@ -20,6 +22,7 @@ class Script:
         self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"},
                              "release": lambda p: {"released": True}}, **answers)
         self.asked, self.writers, self.ended = [], [], 0
+        self.at_end = lambda: None
 
     async def start(self, case):
         server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -34,16 +37,19 @@ class Script:
 
     async def serve(self, reader, writer):
         self.writers.append(writer)
-        decoder = Decoder()
+        decoder, used = Decoder(), False
         try:
             while data := await reader.read(65536):
                 for _, msgid, method, params in decoder.feed(data):
                     params = params[0] if params else {}
                     self.asked.append((method, params))
+                    used = used or method != "ping"
                     self.answer(writer, msgid, self.answers[method](params))
         except ConnectionError:
             pass  # The client has closed it before it had read the last answer.
-        self.ended += 1
+        if used:
+            self.ended += 1
+            self.at_end()
 
     def answer(self, writer, msgid, said):
         if said == self.HANG_UP:

@@ -23,7 +23,7 @@ class Elections(AsyncCase):
     async def test_one_leads_and_the_next_follows_when_it_resigns(self):
         a, b = self.candidate("a", value="at a"), self.candidate("b", value="at b")
         first = await a.campaign()
-        self.assertEqual((first.leading, (await b.leader()).name, (await b.leader()).value),
+        self.assertEqual((first.leading, (await b.leader()).owner, (await b.leader()).value),
                          (True, "a", b"at a"))
         task = asyncio.create_task(b.campaign().acquire())
         await self.waits(a, "b")
@@ -31,7 +31,7 @@ class Elections(AsyncCase):
         self.assertFalse(first.leading)
         second = await asyncio.wait_for(task, 10)
         self.assertGreater(second.token, first.token)
-        self.assertEqual((await a.leader()).name, "b")
+        self.assertEqual((await a.leader()).owner, "b")
         await second.resign()
         self.assertIsNone(await a.leader())
 
@@ -48,14 +48,14 @@ class Elections(AsyncCase):
             seen = []
             while seen[-2:] != [("b", b"3"), None]:
                 change = await leaders.change(10)
-                seen.append(change and (change.name, change.value))
+                seen.append(change and (change.owner, change.value))
             self.assertEqual([s for s in seen if s], [("a", b"1"), ("a", b"2"), ("b", b"3")])
 
     async def test_the_present_leader_is_told_first(self):
         a = self.candidate("a")
         async with a.campaign():
             async with self.candidate("x").observe() as leaders:
-                self.assertEqual((await leaders.change(10)).name, "a")
+                self.assertEqual((await leaders.change(10)).owner, "a")
 
     async def test_a_leader_hands_over_to_the_candidate_that_it_names(self):
         a, b, c = map(self.candidate, "abc")
@@ -69,7 +69,7 @@ class Elections(AsyncCase):
         self.assertTrue(leader.leading)
         await leader.transfer("c")
         second = await asyncio.wait_for(tasks[1], 10)
-        self.assertEqual((await a.leader()).name, "c")
+        self.assertEqual((await a.leader()).owner, "c")
         await second.resign()
         await (await tasks[0]).resign()
 
@@ -152,7 +152,7 @@ class Blocking(Case):
                     self.assertEqual((a.leader(), leadership.leading),
                                      (pawl.Leader("a", b"x", leadership.token, "", *self.me()),
                                       True))
-                    self.assertEqual(leaders.change(10).name, "a")
+                    self.assertEqual(leaders.change(10).owner, "a")
                     leadership.proclaim("y")
                     self.assertEqual(leaders.change(10).value, b"y")
                     waiting = InBackground(b.campaign)

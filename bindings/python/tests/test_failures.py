@@ -149,6 +149,57 @@ class Tls(Case):
             time.sleep(1.2)
             lock.check()
 
+    def test_files_that_were_renewed_on_disk_count_for_the_next_connection(self):
+        folder = tempfile.mkdtemp(prefix="pawl-python-renewed-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.certificates.make("carol", "pawl:client:carol")
+
+        def put(name, source):
+            # A renewal replaces the file in one step.
+            shutil.copy(source, os.path.join(folder, "new"))
+            os.rename(os.path.join(folder, "new"), os.path.join(folder, name))
+
+        def put_pair(name):
+            put("crt", self.path(name + ".crt"))
+            put("key", self.path(name + ".key"))
+
+        def reconnect(client):
+            client._runner.do(lambda: client._client._failover.link.fail(
+                pawl.UnreachableError("the test has cut the connection")))
+
+        def identity(client):
+            with client.lock(self.key):
+                return client.get(self.key).identity
+
+        put("ca", self.path("ca.crt"))
+        put_pair("alice")
+        ca, cert, key = (os.path.join(folder, name) for name in ("ca", "crt", "key"))
+        with pawl.connect(self.endpoints, ca_file=ca, cert_file=cert, key_file=key) as client:
+            self.assertIn("alice", identity(client))
+            put_pair("carol")
+            self.assertIn("alice", identity(client))  # The connection that is up stays as it is.
+            reconnect(client)
+            self.assertIn("carol", identity(client))
+            # The key of the new certificate is not there yet: the old pair stays in use.
+            put("crt", self.path("alice.crt"))
+            reconnect(client)
+            self.assertIn("carol", identity(client))
+            put_pair("alice")
+            reconnect(client)
+            self.assertIn("alice", identity(client))
+            put("ca", self.others.path("ca.crt"))
+            reconnect(client)
+            with self.assertRaises(pawl.TlsError) as caught:
+                client.ping()
+            self.assertIn("not signed by an authority in ca_file", str(caught.exception))
+            os.unlink(ca)
+            with self.assertRaises(pawl.TlsError) as caught:
+                client.ping()
+            self.assertIn("the files have changed, and those from before are still in use: " + ca,
+                          str(caught.exception))
+            put("ca", self.path("ca.crt"))
+            self.assertIn("alice", identity(client))
+
     def test_untrusted_certificates_are_refused_at_once_on_both_sides(self):
         began = time.monotonic()
         for files, words in (

@@ -7,7 +7,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-from pawl import FenceError, FenceStore, _fence, _fence_file, _siphash, fence_check
+from pawl import FenceError, FenceStore, fence_check
+from pawl._fence import fence_file, fence_store, siphash
 
 
 def race(path, own, out):
@@ -21,7 +22,7 @@ class Checksum(unittest.TestCase):
         key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
         for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137),
                              (8, 0x93F5F5799A932462), (15, 0xA129CA6149BE45E5)):
-            self.assertEqual(_siphash.siphash(key, bytes(range(size))), wanted)
+            self.assertEqual(siphash.siphash(key, bytes(range(size))), wanted)
 
 
 class Rule(unittest.TestCase):
@@ -87,7 +88,7 @@ class Stores(unittest.TestCase):
             store.check("a", 5)
             store.check("a", 6)
         whole = open(self.path, "rb").read()
-        for cut in range(1, len(whole) - len(_fence_file.HEADER) - 29):
+        for cut in range(1, len(whole) - len(fence_file.HEADER) - 29):
             with open(self.path, "wb") as f:
                 f.write(whole[:-cut])
             with FenceStore(self.path) as store:
@@ -95,9 +96,9 @@ class Stores(unittest.TestCase):
                 self.assertTrue(store.check("a", 7))
 
     def test_a_half_written_beginning_is_an_empty_store(self):
-        for size in range(len(_fence_file.HEADER)):
+        for size in range(len(fence_file.HEADER)):
             with open(self.path, "wb") as f:
-                f.write(_fence_file.HEADER[:size])
+                f.write(fence_file.HEADER[:size])
             with FenceStore(self.path) as store:
                 self.assertTrue(store.check("a", 1))
 
@@ -107,7 +108,7 @@ class Stores(unittest.TestCase):
                 store.check("a", token)
         whole = bytearray(open(self.path, "rb").read())
         # Damage in the last record may be a half-written end, so it is not tested here.
-        for at in range(len(_fence_file.HEADER) + 2 * 29):
+        for at in range(len(fence_file.HEADER) + 2 * 29):
             whole[at] ^= 1
             with open(self.path, "wb") as f:
                 f.write(whole)
@@ -120,7 +121,7 @@ class Stores(unittest.TestCase):
             FenceStore(self.path)
 
     def test_a_file_that_grows_is_written_anew_and_knows_the_same(self):
-        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST",
+        with mock.patch.object(fence_store, "REWRITE_RECORDS_LEAST",
                                20), FenceStore(self.path) as one, FenceStore(self.path) as two:
             for token in range(1, 101):
                 self.assertTrue((one if token % 3 else two).check("a", token))
@@ -167,7 +168,8 @@ class Stores(unittest.TestCase):
                 raise OSError(28, "No space left on device")
             real(file)
 
-        with FenceStore(self.path) as store, mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 3):
+        with FenceStore(self.path) as store,\
+                mock.patch.object(fence_store, "REWRITE_RECORDS_LEAST", 3):
             self.assertTrue(store.check("k", 1))
             self.assertTrue(store.check("k", 2))
             with mock.patch("os.fsync", fsync), self.assertRaises(FenceError):
@@ -196,7 +198,7 @@ class Stores(unittest.TestCase):
                 if child == 0:
                     os._exit(0 if store.check("a", 5) else 1)
                 self.assertEqual(os.waitpid(child, os.WNOHANG), (0, 0))
-                self.assertEqual(open(self.path, "rb").read(), _fence_file.HEADER)
+                self.assertEqual(open(self.path, "rb").read(), fence_file.HEADER)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertEqual(store.highest("a"), 5)
 

@@ -8,7 +8,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-from pawl import FenceError, FenceStore, _fence, _fence_file
+import pawl
+from pawl import FenceError, FenceStore
+from pawl._fence import fence_file, fence_store
 
 # For each token that passes, this prints the token, and when its check began and ended.
 SHELL = """
@@ -114,25 +116,26 @@ class Shared(unittest.TestCase):
             return 1, "", str(error)
 
     def test_a_file_that_either_wrote_anew_goes_on_for_the_other(self):
-        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 50), FenceStore(self.path) as store:
+        with mock.patch.object(fence_store, "REWRITE_RECORDS_LEAST", 50),\
+                FenceStore(self.path) as store:
             os.chmod(self.path, 0o640)
             for token in range(1, 60):
                 store.check("a", token)
             self.assertLess(os.path.getsize(self.path), 20 * 29)
         self.assertEqual((self.highest("a"), os.stat(self.path).st_mode & 0o777), (59, 0o640))
-        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST",
-                               10**9), FenceStore(self.path) as store:
+        with mock.patch.object(fence_store, "REWRITE_RECORDS_LEAST", 10**9),\
+                FenceStore(self.path) as store:
             for token in range(60, 1100):
                 store.check("a", token)
             self.assertTrue(self.passes("a", 1100))
             # `pawl fence` has written the file anew.
-            self.assertEqual(os.path.getsize(self.path), len(_fence_file.HEADER) + 29)
+            self.assertEqual(os.path.getsize(self.path), len(fence_file.HEADER) + 29)
             self.assertFalse(store.check("a", 1099))
             self.assertTrue(store.check("a", 1101))
         self.assertFalse(self.passes("a", 1100))
 
     def test_two_shells_and_two_programs_never_let_an_older_token_pass_after_a_newer_one(self):
-        package = os.path.dirname(os.path.dirname(_fence.__file__))
+        package = os.path.dirname(os.path.dirname(pawl.__file__))
         env = dict(os.environ, FILE=self.path, PYTHONPATH=package, LC_ALL="C")
         draw, running = random.Random(1), []
         for i in range(4):

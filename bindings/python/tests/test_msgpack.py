@@ -4,7 +4,7 @@ import random
 import struct
 import unittest
 
-from pawl._msgpack import DEPTH_MAX, Decoder, FormatError, pack, unpack
+from pawl._link.msgpack import DEPTH_MAX, Decoder, FormatError, pack, unpack
 
 EDGES = [0, 1, 31, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1,
          2**64 - 1]

@@ -4,7 +4,7 @@ import asyncio
 import unittest
 
 import pawl
-from pawl._msgpack import pack
+from pawl._link.msgpack import pack
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
 
@@ -64,6 +64,23 @@ class Misbehaving(ScriptedCase):
         spent = bad.of("acquire")[0]["lock_id"]
         self.assertNotEqual(lock.lock_id, spent)
         await self.until(lambda: [r for r in good.of("release") if r["lock_id"] == spent])
+
+    async def test_a_request_that_may_wait_asks_until_a_node_serves_it(self):
+        for code in ("no_quorum", "recovering"):
+            for count in (1, 2):
+                with self.subTest(code=code, nodes=count):
+                    refusals = iter([Refuse(code)] * (2 * count + 1))
+                    nodes = [Script(acquire=lambda p: next(refusals, GRANT))
+                             for _ in range(count)]
+                    lock = await (await self.client(*nodes)).lock("k", lease=10, wait=10)
+                    asked = sum(len(node.of("acquire")) for node in nodes)
+                    self.assertEqual((asked, lock.held), (2 * count + 2, True))
+
+    async def test_the_refusal_is_the_answer_when_the_wait_is_over(self):
+        node = Script(acquire=lambda p: Refuse("no_quorum"))
+        with self.assertRaises(pawl.NoQuorumError):
+            await (await self.client(node)).lock("k", wait=1)
+        self.assertIn(len(node.of("acquire")), range(2, 7))
 
     async def test_if_no_node_has_a_quorum_that_is_the_answer(self):
         client = await self.client(Script(get=lambda p: Refuse("no_quorum", votes=1)),

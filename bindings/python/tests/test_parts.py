@@ -1,58 +1,44 @@
-"""Tests the parts that need no node: endpoints, clocks, the maps of answers, and options."""
+"""Tests the parts that need no node: clocks, the maps of answers, and options."""
 
 import os
 import unittest
 from unittest import mock
 
 import pawl
-from pawl import _clock, _endpoint, _errors, _types
-from pawl._acquire import Options
-
-
-class Endpoints(unittest.TestCase):
-    def test_all_forms_are_understood(self):
-        found = _endpoint.parse("a:1, tls://b.example:2,unix:/run/p.sock,[::1]:3,tls://[fe80::1]:4")
-        self.assertEqual([(e.host, e.port, e.path, e.tls) for e in found], [
-            ("a", 1, "", False), ("b.example", 2, "", True), ("", 0, "/run/p.sock", False),
-            ("::1", 3, "", False), ("fe80::1", 4, "", True)])
-        self.assertEqual(len(_endpoint.parse(["a:1", "b:2"])), 2)
-
-    def test_a_wrong_endpoint_is_refused(self):
-        for wrong in ("", ",", "a", "a:", ":1", "a:0", "a:65536", "a:x", "http://a:1", "unix:p",
-                      "::1:3", ["a:1"] * 33):
-            with self.assertRaises(ValueError, msg=wrong):
-                _endpoint.parse(wrong)
+from pawl._env import clock, errors
+from pawl._lock.options import Options, mode_params
+from pawl._request.result import entry_of
 
 
 class Clocks(unittest.TestCase):
     def test_trust_ends_when_either_clock_says_so(self):
-        deadline = _clock.Instant(1000, 2000)
-        self.assertEqual(_clock.left(deadline, _clock.Instant(400, 1900)), 100)
-        self.assertEqual(_clock.left(deadline, _clock.Instant(950, 1900)), 50)
-        for over in (_clock.Instant(1000, 0), _clock.Instant(0, 2000), _clock.Instant(5000, 0)):
-            self.assertTrue(_clock.distrusted(deadline, over))
-            self.assertEqual(_clock.left(deadline, over), 0)
+        deadline = clock.Instant(1000, 2000)
+        self.assertEqual(clock.left(deadline, clock.Instant(400, 1900)), 100)
+        self.assertEqual(clock.left(deadline, clock.Instant(950, 1900)), 50)
+        for over in (clock.Instant(1000, 0), clock.Instant(0, 2000), clock.Instant(5000, 0)):
+            self.assertTrue(clock.distrusted(deadline, over))
+            self.assertEqual(clock.left(deadline, over), 0)
 
 
 class Maps(unittest.TestCase):
     def test_a_field_that_is_missing_or_has_another_type_gets_its_default(self):
-        entry = _types.entry_of({"held": True, "token": "x", "owner": 5, "slots": "no",
-                                 "holders": [1], "remaining_ms": None})
+        entry = entry_of({"held": True, "token": "x", "owner": 5, "slots": "no",
+                          "holders": [1], "remaining_ms": None})
         self.assertEqual((entry.held, entry.token, entry.owner, entry.slots, entry.holders,
                           entry.remaining), (True, 0, b"", (), (), 0.0))
 
     def test_nobody_holds_a_key_whose_lock_delay_runs(self):
-        entry = _types.entry_of({"held": False, "closing": True, "closing_ms": 1500}, b"k")
+        entry = entry_of({"held": False, "closing": True, "closing_ms": 1500}, b"k")
         self.assertEqual((entry.held, entry.closing), (False, 1.5))
 
     def test_every_code_has_its_error_and_unknown_ones_are_errors_too(self):
-        self.assertIsInstance(_errors.from_wire({"code": "held", "message": "m",
-                                                 "holder": {"token": 3}}), pawl.HeldError)
-        self.assertEqual(_errors.from_wire({"code": "held", "holder": {"token": 3}}).holder,
+        self.assertIsInstance(errors.from_wire({"code": "held", "message": "m",
+                                                "holder": {"token": 3}}), pawl.HeldError)
+        self.assertEqual(errors.from_wire({"code": "held", "holder": {"token": 3}}).holder,
                          {"token": 3})
-        unknown = _errors.from_wire({"code": "newer", "message": "m"})
+        unknown = errors.from_wire({"code": "newer", "message": "m"})
         self.assertEqual((type(unknown), unknown.code), (pawl.PawlError, "newer"))
-        self.assertIsInstance(_errors.from_wire(7), pawl.ProtocolError)
+        self.assertIsInstance(errors.from_wire(7), pawl.ProtocolError)
 
 
 class OptionsOfLocks(unittest.TestCase):
@@ -60,8 +46,8 @@ class OptionsOfLocks(unittest.TestCase):
         for wrong in (dict(mode="write"), dict(permits=1), dict(of=3), dict(permits=4, of=3),
                       dict(mode="shared", permits=1, of=2)):
             with self.assertRaises(ValueError, msg=wrong):
-                _types.mode_params(wrong.get("mode", "exclusive"), wrong.get("permits", 0),
-                                   wrong.get("of", 0))
+                mode_params(wrong.get("mode", "exclusive"), wrong.get("permits", 0),
+                            wrong.get("of", 0))
         for options in (dict(lease=0), dict(lease=-1), dict(lease=10, warn=6)):
             with self.assertRaises(ValueError, msg=options):
                 Options(**options)

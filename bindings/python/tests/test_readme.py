@@ -1,6 +1,7 @@
 """Tests that the examples of README.md do what they say."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import pawl
 from nodes import Case
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -54,6 +56,12 @@ class Installing(unittest.TestCase):
 
 
 class Readme(Case):
+    def test_it_names_every_field_of_a_leader(self):
+        with open(README, encoding="utf-8") as f:
+            (said,) = re.findall(r"^A leader has (.*?)\.$", f.read(), re.S | re.M)
+        self.assertEqual(re.findall(r"`(\w+)`", said),
+                         [field.name for field in dataclasses.fields(pawl.Leader)])
+
     def test_every_example_runs(self):
         found = examples()
         self.assertGreaterEqual(len(found), 7)

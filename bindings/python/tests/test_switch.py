@@ -6,8 +6,8 @@ import unittest
 from unittest import mock
 
 import pawl
-from pawl import _failover
-from pawl._patience import Patience
+from pawl._link import failover
+from pawl._link.patience import Patience
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
 
@@ -165,7 +165,7 @@ class Switch(ScriptedCase):
         self.assertGreater(len(one.writers), 1)
 
     async def test_a_client_begins_by_chance_and_returns_only_if_that_is_wanted(self):
-        with mock.patch.object(_failover, "RETURN_FIRST", 0.05):
+        with mock.patch.object(failover, "RETURN_FIRST", 0.05):
             one, two = node(), node()
             client = await self.begin(one, two)
             await client.get("k")

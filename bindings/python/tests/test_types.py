@@ -23,7 +23,7 @@ class Types(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout)
 
     def test_the_syntax_is_that_of_python_3_9(self):
-        for path in glob.glob(os.path.join(PACKAGE, "pawl", "*.py")):
+        for path in glob.glob(os.path.join(PACKAGE, "pawl", "**", "*.py"), recursive=True):
             with open(path, encoding="utf-8") as f:
                 ast.parse(f.read(), path, feature_version=(3, 9))
 
@@ -37,9 +37,9 @@ class Types(unittest.TestCase):
                 if not isinstance(thing, type):
                     continue
                 self.assertTrue(thing.__doc__, name)
-                for part, member in vars(thing).items():
-                    if callable(member) and not part.startswith("_"):
-                        self.assertTrue(member.__doc__, "%s.%s" % (name, part))
+                for part in dir(thing):
+                    if callable(getattr(thing, part)) and not part.startswith("_"):
+                        self.assertTrue(getattr(thing, part).__doc__, "%s.%s" % (name, part))
 
     def test_nothing_but_the_standard_library_is_imported(self):
         code = ("import sys; before = set(sys.modules); import pawl, pawl.aio; "

@@ -68,14 +68,14 @@ class Watches(WatchCase):
             await watch.get(10)
             for _ in range(3):
                 await self.until_so(lambda: asyncio.sleep(0, self.client._failover.connection))
-                self.client._failover._link.fail(pawl.UnreachableError("cut by the test"))
+                self.client._failover.link.fail(pawl.UnreachableError("cut by the test"))
                 async with self.other.lock(self.key):
                     pass
             self.assertEqual([e.type for e in await self.take(watch, 6)],
                              ["acquired", "released"] * 3)
 
     async def test_a_program_that_reads_too_slowly_gets_an_overflow_and_the_present_state(self):
-        with unittest.mock.patch("pawl._watch.EVENTS_MAX", 10):
+        with unittest.mock.patch("pawl._watch.watch.EVENTS_MAX", 10):
             async with self.client.watch(self.key) as watch:
                 await watch.get(10)
                 for _ in range(8):

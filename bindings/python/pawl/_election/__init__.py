@@ -1,0 +1,1 @@
+"""Elections: candidates, leaders, and those who observe them."""

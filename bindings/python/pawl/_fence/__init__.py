@@ -1,0 +1,1 @@
+"""The store of the highest tokens, in a file."""

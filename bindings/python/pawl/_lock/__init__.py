@@ -1,0 +1,1 @@
+"""Locks: acquiring, renewing, losing and releasing them, and locks that end with the connection."""

@@ -1,0 +1,1 @@
+"""Watches, and the events that they tell."""
