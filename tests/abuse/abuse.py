@@ -38,6 +38,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
 import attacks  # noqa: E402
 import pawltest  # noqa: E402
+import rediscluster  # noqa: E402
 import strangers_attack  # noqa: E402
 
 FLOORS_MS = {"p50": 100.0, "p99": 300.0}
@@ -147,12 +148,19 @@ LIMITS = ("[limits]\nwaits_per_identity = 0\nwaits_per_address = 0\nrequests_per
           "requests_per_address = 0\n")
 
 
+def where(name, cluster):
+    """Returns the address that is attacked."""
+    if name in attacks.AT_REDIS_PORT:
+        return "127.0.0.1:%d" % cluster.redis_ports["a"]
+    return (cluster.peers if name in attacks.AT_PEER_PORT else cluster.clients)["a"]
+
+
 def try_attack(name, args, authority):
     context = multiprocessing.get_context("spawn")
     tls = (authority.section, authority.context()) if name in attacks.OVER_TLS else (None, None)
-    with pawltest.Cluster(os.path.abspath(args.pawld), node=LIMITS,
-                          tls=tls[0]) as cluster, cluster.client("a", timeout=60,
-                                                                 tls=tls[1]) as victim:
+    with rediscluster.RedisCluster(os.path.abspath(args.pawld), node=LIMITS,
+                                   tls=tls[0]) as cluster, cluster.client(
+                                       "a", timeout=60, tls=tls[1]) as victim:
         ready, node = context.Event(), cluster.nodes["a"]
         more = what_it_needs(name, cluster, authority)
         if args.first:
@@ -162,9 +170,8 @@ def try_attack(name, args, authority):
         links = broken_links(cluster)
         result["memory"] = {"before": resident_mb(node, "VmRSS:")}
         forget_peak(node)
-        ports = cluster.peers if name in attacks.AT_PEER_PORT else cluster.clients
         attacker = context.Process(target=attacks.attack, daemon=True,
-                                   args=(name, ports["a"], ready, *more))
+                                   args=(name, where(name, cluster), ready, *more))
         attacker.start()
         try:
             assert ready.wait(60), "the attack has not begun"

@@ -15,6 +15,7 @@ import member_attack  # noqa: E402, F401
 import pawltest  # noqa: E402
 import strangers_attack  # noqa: E402
 from member_attack import attack_member  # noqa: E402, F401
+from redis_attacks import attack_mget, attack_mget_unread  # noqa: E402, F401
 from tls_attacks import attack_key_updates, attack_records  # noqa: E402, F401
 from sending import acquire_all, acquire_pieces, clients, connect, id_of, request  # noqa: E402
 from waits_attack import attack_closing, attack_shown  # noqa: E402,F401
@@ -400,11 +401,12 @@ def attack_holders_join(address):
 open_connections = []
 OVER_TLS = {"hellos", "records", "key_updates"}
 WITH_CERTIFICATE = {"records", "key_updates"}
+AT_REDIS_PORT = {"mget", "mget_unread"}
 AT_PEER_PORT = {"removed", "member"}
 # In these attacks node c does not run, and the attacker speaks in its place.
 AS_MEMBER = {"member"}
 # These attacks take the memory of connections, which the system must get back afterwards.
-OF_CONNECTIONS = {"halves", "memory", "unread"}
+OF_CONNECTIONS = {"halves", "memory", "mget_unread", "unread"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items())
            if name.startswith("attack_")}
 

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 import pawltest  # noqa: E402
 from sending import connect  # noqa: E402
 
-# Numbers of messages, and flags of FOLLOW (cluster/message.h).
+# Numbers of messages, and flags of FOLLOW (cluster/message_kinds.h, message.h).
 PONG, FOLLOW, SNAPSHOT = 35, 48, 28
 STAGING, ACCEPT_ISOLATED = 32768, 131072
 VOTING = 1

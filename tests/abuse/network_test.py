@@ -25,16 +25,9 @@ IPV6_FREEBIND = 78
 class Nodes(pawltest.Cluster):
     """Nodes that also listen at an address of IPv6."""
 
-    def write_configs(self):
-        super().write_configs()
-        self.wide = {}
-        for name in self.names:
-            self.wide[name] = ("::1", pawltest.free_port())
-            with open(self.config(name)) as f:
-                text = f.read()
-            with open(self.config(name), "w") as f:
-                f.write(text.replace("listen_client = ",
-                                     "listen_client = [::1]:%d, " % self.wide[name][1], 1))
+    def unix(self, name):
+        self.wide = ("::1", pawltest.free_port())
+        return super().unix(name) + ", [::1]:%d" % self.wide[1]
 
 
 class Network(unittest.TestCase):
@@ -50,7 +43,7 @@ class Network(unittest.TestCase):
         s.settimeout(pawltest.PATIENCE)
         s.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
         s.bind((source, 0))
-        s.connect(self.cluster.wide["a"])
+        s.connect(self.cluster.wide)
         return s
 
     @staticmethod

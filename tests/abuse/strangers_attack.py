@@ -4,8 +4,10 @@ ClientHellos. This measures what others notice of them.
     strangers_attack.py PAWLD       prints the figures of docs/security.md, section Strangers
 """
 
+import asyncio
 import multiprocessing
 import os
+import random
 import resource
 import shutil
 import socket
@@ -219,6 +221,65 @@ def is_open(s):
     return False
 
 
+# A whole request (docs/client-protocol.md).
+PING = b"\x94\x00\x01\xa4ping\x80"
+
+
+async def _enter(host, port, context, distance):
+    """Connects and makes a handshake, as a client whose answers take `distance` seconds. Returns
+    whether the node has let it in, and the writer of its connection."""
+    reader, writer = await asyncio.open_connection(host, port)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing)
+    while True:
+        try:
+            client.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            writer.write(outgoing.read())
+            got = await reader.read(65536)
+            if not got:
+                return False, writer
+            incoming.write(got)
+        await asyncio.sleep(distance)
+    client.write(PING)
+    writer.write(outgoing.read())
+    return bool(await reader.read(1)), writer
+
+
+async def _crowd(host, port, context, count, distance, seconds):
+    begin, took, stays = time.monotonic(), [], []
+
+    async def come():
+        while True:
+            try:
+                entered, writer = await _enter(host, port, context, distance)
+                if entered:
+                    took.append(time.monotonic() - begin)
+                    stays.append(writer)
+                    return
+                writer.close()
+            except OSError:
+                pass
+            await asyncio.sleep(random.uniform(0.25, 0.75))
+
+    _, waiting = await asyncio.wait([asyncio.create_task(come()) for _ in range(count)],
+                                    timeout=seconds)
+    for task in waiting:
+        task.cancel()
+    for writer in stays:
+        writer.close()
+    return took
+
+
+def crowd(address, context, count, distance, seconds):
+    """Has `count` clients come from one address at once; their answers take `distance` seconds, and
+    those that are closed come again after 250 to 750 ms. Returns after how many seconds each has
+    been let in, without those that have not within `seconds`."""
+    context.check_hostname = False
+    return asyncio.run(_crowd(*pawltest.split(address), context, count, distance, seconds))
+
+
 def restart(cluster, name, strangers):
     """Returns how many seconds a master takes from its start after a crash until it votes, while
     others keep `strangers` silent sockets on the peer port of every node. None: it does not vote
@@ -282,6 +343,17 @@ def _print_flood(pawld, authority):
                   flush=True)
 
 
+def _print_crowd(pawld, authority, count, distance):
+    with Cluster(pawld, tls=authority.section) as cluster:
+        took = crowd(cluster.clients["a"], authority.context(), count, distance, 20)
+        with cluster.client("a", tls=authority.context()) as client:
+            evicted = client.call("status")["handshakes_evicted"]
+    print("%d clients of one address whose answers take %.0f ms: %d get in, half of these after "
+          "%.1f s, the last after %.1f s; %d handshakes were closed" % (
+              count, distance * 1000, len(took), quantile(took, 0.5) if took else 0,
+              max(took, default=0), evicted), flush=True)
+
+
 def main():
     allow_files()
     authority = Authority()
@@ -291,6 +363,8 @@ def main():
         for count in (2000, 10000):
             _print_half_open(pawld, authority, count)
         _print_flood(pawld, authority)
+        for distance in (0, 0.05, 0.2, 0.4):
+            _print_crowd(pawld, authority, 1000, distance)
     finally:
         authority.remove()
 

@@ -77,6 +77,11 @@ class Strangers(Nodes):
         self.assertEqual(answers, ["a"] * 450)
         self.assertEqual(self.connect().call("status")["handshakes_evicted"], before)
 
+    def test_many_clients_whose_answers_take_long_get_in(self):
+        """More come during a handshake than may be under way, and some of them are done."""
+        took = attack.crowd(self.cluster.clients["a"], self.authority.context(), 700, 0.4, 30)
+        self.assertEqual(len(took), 700)
+
     def test_silent_connections_on_a_unix_socket_are_few_and_keep_no_client_out(self):
         path = self.cluster.unix("a")
         with pawltest.Client(path) as speaks:

@@ -353,8 +353,7 @@ def link_is_down(pawld):
 
 def certificate_ends(pawld):
     with tempfile.TemporaryDirectory() as folder:
-        c = Certificates(folder, days=90)
-        c.make("a", "pawl:node:a")
+        c = Certificates(folder, days=90, nodes="a")
 
         def section(_, name):
             return "ca = %s\ncert = %s\nkey = %s\n%s" % (

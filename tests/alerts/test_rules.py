@@ -136,10 +136,7 @@ class Exported(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.mkdtemp(prefix="pawl-alerts-")
         cls.addClassCleanup(shutil.rmtree, folder)
-        c = Certificates(folder)
-        for name in "abcr":
-            c.make(name, "pawl:node:" + name)
-        c.make("alice", "pawl:client:alice")
+        c = Certificates(folder, nodes="abcr", clients=("alice",))
 
         def section(_, name):
             return "ca = %s\ncert = %s\nkey = %s\n%s" % (

@@ -109,7 +109,7 @@ static void key_of(struct load *l, uint32_t home) {
 		snprintf(l->key, sizeof l->key, "hot-%u", i);
 		(void)stage_do(l->stage, 0, stage_request(CORE_EXPLAIN, l->key, stage_lock(1)));
 		const struct stage_reply *reply = stage_last(l->stage);
-		if (reply->witnesses[stage_peer(l->stage, 0, home)].home) {
+		if (reply->reports[stage_peer(l->stage, 0, home)].home) {
 			return;
 		}
 	}

@@ -15,12 +15,34 @@ sys.dont_write_bytecode = True
 
 import benchmark
 import beside
+import callgrind
 import gaps
 import sites
 import spread
 
 MOMENT = 0.2
 FEW_LEASES = 5000
+# What callgrind writes when `main` calls two functions `go_on` of two files, and one calls itself.
+CALLS = """\
+fl=(1) ../cluster/a.c
+fn=(1) main
+cfn=(2) go_on
+calls=3 8
+9 30
+cfi=(2) ../cluster/b.h
+cfn=(3) go_on
+calls=2 7
+9 20
+fn=(2)
+8 4
+cfn=(4) go_on'2
+calls=5 8
+fn=(4)
+8 4
+fl=(2)
+fn=(3)
+7 1
+"""
 # This program has no ending, so it has to be told that it is Python.
 LOADER = importlib.machinery.SourceFileLoader(
     "members", os.path.join(os.path.dirname(os.path.abspath(__file__)), "members"))
@@ -107,6 +129,10 @@ class Measured(unittest.TestCase):
         MEMBERS.measure_changes(BUILD, self.report, FEW_LEASES)
         MEMBERS.measure_many(BUILD, self.report, FEW_LEASES, MOMENT)
         self.assertEqual(len(self.rows()), 3 + 2 + 10 + 14)
+
+    def test_calls_that_callgrind_has_counted(self):
+        self.assertEqual(callgrind.calls(CALLS.splitlines()),
+                         {("../cluster/a.c", "go_on"): 8, ("../cluster/b.h", "go_on"): 2})
 
     @unittest.skipIf(sites.why_not(), sites.why_not())
     def test_sites(self):

@@ -62,10 +62,7 @@ class Acts(test_page.PageTest):
     def setUp(self):
         folder = tempfile.mkdtemp(prefix="pawl-page-")
         self.addCleanup(shutil.rmtree, folder)
-        self.certificates = c = Certificates(folder)
-        c.make("a", "pawl:node:a")
-        for name in ("alice", "bob"):
-            c.make(name, "pawl:client:" + name)
+        self.certificates = c = Certificates(folder, nodes="a", clients=("alice", "bob"))
         rules = pawltest.rights(folder, ("alice", pawltest.ALL), ("bob", "allow = read on *\n"),
                                 local=False)
         self.admin = "127.0.0.1:%d" % pawltest.free_port()

@@ -169,8 +169,9 @@ class Views(PageTest):
         self.fill()
         self.open()
         self.cluster.nodes["c"].kill()
-        self.wait_text("verdict", "only 2 of 3 masters. No further master may fail. pawl cluster "
-                       "show says what to do.")
+        self.wait_text("verdict", "only 2 of 3 masters. No further master may fail.")
+        self.wait_text("todo", "c has no link with a", "If not, start it, or replace it: pawl "
+                       "cluster add-replica NEW HOST:PORT, then pawl cluster replace c NEW")
         self.wait_text("nodes", "c\tmaster\tnot linked")
         self.assertEqual(self.page.run("document.getElementById('verdict').className"),
                          "verdict warn")
@@ -178,6 +179,34 @@ class Views(PageTest):
         self.wait_text("why", "No word from c (silent).")
         self.cluster.start("c")
         self.wait_text("verdict", "all 3 masters")
+        self.page.wait("document.getElementById('remedies').hidden")
+        self.check_console()
+
+    def test_what_was_refused_is_not_shown_as_done(self):
+        self.start()
+        with self.cluster.client("a") as client:
+            self.assertRaises(pawltest.Refused, client.call, "break", key="nothing", token=1)
+            self.assertRaises(pawltest.Refused, client.call, "cluster_promote", name="nobody")
+        self.open()
+        self.wait_text("events", "break: not done (not found)\tnothing",
+                       "cluster promote: not done (not found)\tnobody")
+        self.check_console()
+
+    def test_recent_is_folded(self):
+        self.start()
+        with self.cluster.client("a") as client:
+            for i in range(15):
+                client.call("acquire", key="k%d" % i, lease_ms=60000, owner="o")
+                client.call("break", key="k%d" % i, now=True)
+        rows = "document.querySelectorAll('#events tbody tr').length"
+        self.open()
+        self.wait_text("fold", "Show all 30")
+        self.assertEqual(self.page.run(rows), 10)
+        self.page.run("document.getElementById('fold').click()")
+        self.page.wait(rows + " === 30")
+        self.wait_text("fold", "Show the last 10")
+        self.page.run("document.getElementById('fold').click()")
+        self.page.wait(rows + " === 10")
         self.check_console()
 
     def test_no_quorum(self):
@@ -189,6 +218,8 @@ class Views(PageTest):
         for name in "bc":
             self.cluster.nodes[name].kill()
         self.wait_text("verdict", "No quorum: 1 master votes, 2 are needed.")
+        self.wait_text("todo", "start the masters that are down.", "b has no link with a",
+                       "read pawl cluster force --help")
         self.wait_text("queues", "Not known: ")
         self.page.run("explain('leader/web')")
         self.wait_text("why", "No word from b (silent), c (silent).")
@@ -247,6 +278,7 @@ class Views(PageTest):
         self.page.run("Date.now = ((now) => () => now() + 1.5 * 86400000)(Date.now)")
         self.wait_text("limits", "The certificate of a has ended: over TLS it gets no new ",
                        "The certificate of c has ended")
+        self.wait_text("todo", "(pawl cert node a --host ...), install it, and reload:")
         self.assertNotIn("of b ", self.text("limits"))
         self.assertIn("!", self.page.run("document.title"))
         self.check_console()
@@ -369,6 +401,15 @@ class Looks(PageTest):
             "Math.min(...[...document.querySelectorAll('nav a, button')]"
             ".filter((e) => e.checkVisibility())"
             ".map((e) => e.getBoundingClientRect().height))"), 24)
+        # Each loss shows its key, and nothing of it is cut off.
+        self.assertEqual(self.page.run(
+            "[...document.querySelectorAll('#events tbody td')].filter((e) => e.innerText)"
+            ".filter((e) => { const r = e.getBoundingClientRect();"
+            " return r.left < 0 || r.right > 360 || r.width === 0; }).length"), 0)
+        self.assertEqual(self.page.run(
+            "[...document.querySelectorAll('#events tbody tr')].filter((row) =>"
+            " row.querySelector('.key').getBoundingClientRect().top"
+            " > row.cells[0].getBoundingClientRect().top).length"), 0)
         self.page.run("window.scrollTo(0, 0)")
         self.picture("page-phone.png")
         self.check_console()
@@ -427,7 +468,7 @@ class Bytes(PageTest):
     def test_it_is_small_and_takes_nothing_from_elsewhere(self):
         self.start(masters=1)
         size = 0
-        for path in ("/", "/page/page.css", "/page/page.js", "/page/icon.svg"):
+        for path in ("/", "/page/page.css", "/page/trouble.js", "/page/page.js", "/page/icon.svg"):
             status, fields, text = fetch(self.cluster.admin["a"], path)
             self.assertEqual(status, 200)
             self.assertTrue(fields["Content-Security-Policy"].startswith("default-src 'self';"))

@@ -58,20 +58,15 @@ class Pawl(pawltest.Cluster):
     before it."""
 
     def __init__(self, pawld, kind):
-        super().__init__(pawld, cluster="max_lease = %s" % MAX_LEASE)
+        super().__init__(pawld, cluster="max_lease = %s" % MAX_LEASE,
+                         node="[%s]\n%s" % (kind, OPTIONS))
         self.kind, self.proxy = kind, None
 
-    def write_configs(self):
+    def listens(self, name):
+        if name != "a":
+            return ""
         self.port = pawltest.free_port()
-        super().write_configs()
-        for n in self.names:
-            with open(self.config(n), encoding="utf-8") as f:
-                text = f.read()
-            if n == "a":
-                text = text.replace("listen_client = ", "listen_%s = 127.0.0.1:%d\nlisten_client = "
-                                    % (self.kind, self.port))
-            with open(self.config(n), "w", encoding="utf-8") as f:
-                f.write(text + "\n[%s]\n%s" % (self.kind, OPTIONS))
+        return "listen_%s = 127.0.0.1:%d\n" % (self.kind, self.port)
 
     def __enter__(self):
         super().__enter__()

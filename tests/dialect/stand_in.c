@@ -43,11 +43,13 @@ static struct slice stand_in_identity(void *ctx, uint64_t number) {
 	return slice_str(s->identity);
 }
 
-static int stand_in_keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
+static int stand_in_keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id,
+	struct instant until) {
 	struct stand_in *s = ctx;
 	CHECK(number == STAND_IN_NUMBER && key.size > 0 && key.size <= KEY_MAX);
 	*slice_put((uint8_t *)s->kept_key, key) = '\0';
 	s->kept = lock_id;
+	s->kept_until = until;
 	return s->refuses && s->asked++ % s->refuses == 0 ? PAWL_EFULL : s->keep_error;
 }
 

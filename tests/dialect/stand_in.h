@@ -23,6 +23,7 @@ struct stand_in {
 	/* The lock that the node keeps, or the error that it says instead. One of so many is
 	 * refused as one too many; 0: none is. */
 	struct id128 kept;
+	struct instant kept_until;
 	char kept_key[KEY_MAX + 1];
 	int keep_error;
 	unsigned refuses, asked;

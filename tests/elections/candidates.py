@@ -1,38 +1,32 @@
 """Single candidates (candidate.c), which do what the tests tell them, and the lines that they
 write."""
 
+import os
 import subprocess
-import threading
+import sys
 import time
 
-PATIENCE = 20.0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+
+import pawltest  # noqa: E402
+from pawltest import PATIENCE  # noqa: E402
 
 
 def boottime():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-class Candidate:
+class Candidate(pawltest.Program):
     """One candidate process, which is started by this command. Its settings are those of
-    candidate.c."""
+    candidate.c. Its lines are lists of words."""
 
     def __init__(self, command, endpoints, name, **settings):
-        self.name, self.lines, self.seen = name, [], threading.Condition()
-        self.process = subprocess.Popen([*command, endpoints, name,
-                                         "-", *("%s=%s" % item for item in settings.items())],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+        self.name = name
+        super().__init__([*command, endpoints, name, "-",
+                          *("%s=%s" % item for item in settings.items())], subprocess.PIPE)
 
-    def _read(self):
-        for line in self.process.stdout:
-            with self.seen:
-                self.lines.append(line.split())
-                self.seen.notify_all()
-
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+    def kept(self, line):
+        return line.split()
 
     def find(self, letter, start=0, holds=lambda words: True):
         return next((w for w in self.lines[start:] if w[0] == letter and holds(w)), None)
@@ -66,23 +60,13 @@ class Candidate:
     def kill(self):
         """Kills the process, and returns the time just before that."""
         at = boottime()
-        if self.process.poll() is None:
-            self.process.kill()
-        self._close()
+        super().kill()
         return at
 
-    def end(self):
-        self.process.stdin.close()
-        status = self.process.wait(PATIENCE)
-        self._close()
-        return status
-
-    def _close(self):
-        self.process.wait(PATIENCE)
-        self.reader.join(PATIENCE)
-        for stream in (self.process.stdin, self.process.stdout):
-            if not stream.closed:
-                stream.close()
+    def end(self, number=None):
+        if self.process.poll() is None:
+            self.process.stdin.close()
+        return super().end(number)
 
 
 def first(some, letter, patience=PATIENCE):

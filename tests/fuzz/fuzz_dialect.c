@@ -25,7 +25,7 @@ static void answer(const struct client_request *request, unsigned choice, struct
 			.identity = slice_str(choice & 64 ? "another" : ""),
 			.label = slice_of(packed, client_label_pack(&label, packed)), .token = 7,
 			.lock_id = { { 9 } }, .show_lock_id = choice & 4,
-			.remaining = choice & 8 ? SPAN_S : SPAN_MS } };
+			.weighed = true, .at_least = choice & 8 ? SPAN_S : SPAN_MS } };
 	if (request->core.op == CORE_LIST) {
 		reply.entries = listed;
 		reply.count = 2 * (choice & 1);

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
@@ -15,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
 import pawltest  # noqa: E402
+from pawltest import Program  # noqa: E402
 
 GUIDE = os.path.normpath(os.path.join(HERE, "..", "..", "docs", "guide"))
 EXAMPLES = os.path.join(GUIDE, "examples")
@@ -25,47 +25,6 @@ PATIENCE = pawltest.PATIENCE
 class Paths:
     """The paths of the programs, which main sets."""
     pawld = pawl = programs = None
-
-
-class Program:
-    """A process, and the lines that it prints."""
-
-    def __init__(self, arguments, env, cwd=None):
-        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT,
-                                        text=True, env=env, cwd=cwd)
-        self.lines, self.seen = [], threading.Condition()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            with self.seen:
-                self.lines.append(line.rstrip("\n"))
-                self.seen.notify_all()
-
-    def await_line(self, pattern, count=1):
-        """Waits for the count-th line that has the pattern, and returns the match."""
-        found = lambda: [m for m in (re.search(pattern, line) for line in self.lines) if m]
-        with self.seen:
-            if not self.seen.wait_for(lambda: len(found()) >= count, PATIENCE):
-                raise AssertionError("no %r in %r" % (pattern, self.lines))
-            return found()[count - 1]
-
-    def end(self, number=None):
-        """Sends the signal, if one is given, and returns the exit status."""
-        if number:
-            self.process.send_signal(number)
-        status = self.process.wait(PATIENCE)
-        self.reader.join(PATIENCE)
-        self.process.stdout.close()
-        return status
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        if not self.process.stdout.closed:
-            self.end()
 
 
 class Recipe(unittest.TestCase):
@@ -100,7 +59,7 @@ class Recipe(unittest.TestCase):
             return f.read()
 
     def start(self, *arguments):
-        program = Program(list(arguments), self.env(), self.dir)
+        program = Program(list(arguments), env=self.env(), cwd=self.dir, stderr=subprocess.STDOUT)
         self.addCleanup(program.kill)
         return program
 

@@ -58,10 +58,7 @@ class Commands(Recipe):
     def setUpClass(cls):
         directory = tempfile.mkdtemp(prefix="pawl-guide-tls-")
         cls.addClassCleanup(shutil.rmtree, directory)
-        certificates = Certificates(directory)
-        for name in "abc":
-            certificates.make(name, "pawl:node:" + name)
-        certificates.make("me", "pawl:client:me")
+        certificates = Certificates(directory, nodes="abc", clients=("me",))
         path = certificates.path
         cls.certificates = {"PAWL_CACERT": path("ca.crt"), "PAWL_CERT": path("me.crt"),
                             "PAWL_CERT_KEY": path("me.key")}
@@ -75,8 +72,11 @@ class Commands(Recipe):
         return super().env(**self.certificates, **more)
 
     def type_page(self, name):
-        os.symlink(os.path.dirname(GUIDE), self.path("docs"))
-        os.symlink(guide.BINDINGS, self.path("bindings"))
+        # The directory is made as the guide's first page says.
+        (links,) = re.findall(r"^ln -s (.*) \.$", page("README.md"), re.MULTILINE)
+        for folder in re.findall(r"\.\./\.\./(\w+)(?= )", links):
+            os.symlink({"docs": os.path.dirname(GUIDE), "bindings": guide.BINDINGS}[folder],
+                       self.path(folder))
         for program in os.listdir(guide.Paths.programs):
             path = os.path.join(guide.Paths.programs, program)
             if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -142,6 +142,28 @@ class Commands(Recipe):
         self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\n"
                                                "from C\nfrom Python\n")
         self.assertEqual(self.read("other"), "a line\n")
+
+    def script(self, name, text):
+        self.write(name, text)
+        os.chmod(self.path(name), 0o755)
+
+    def test_a_deployment(self):
+        # An operator may let a cluster allow longer leases; this one allows a minute.
+        first, _, last = (block.replace("--lease 2m --grace 30s", "--lease 30s --grace 5s")
+                          for block in blocks(page("terraform.md"), "bash"))
+        self.script("terraform", '#!/bin/sh\necho "$1 under token $PAWL_TOKEN"\n')
+        self.script("deploy.sh", "#!/bin/sh\nexit 2\n")
+        begin = 'export PATH="$PWD:$PATH" USER=me\n'
+        said = self.finish("bash", "-euc", begin + first)
+        self.assertRegex("\n".join(said), r"plan under token \d+\napply under token \d+$")
+        self.finish("bash", "-euc", begin + last, status=2)
+
+    def test_a_script_that_locks_itself(self):
+        (text,) = [b for b in blocks(page("coming-from.md"), "bash") if b.startswith("#!")]
+        self.script("my-script", text)
+        self.assertRegex(self.finish("./my-script")[0], r"only one .* with token \d+")
+        self.finish("pawl", "acquire", "my-script", "--lease", "30s")
+        self.assertIn("somebody else holds the key", self.finish("./my-script")[0])
 
     def test_fencing_in_sqlite(self):
         self.assertEqual(self.type_page("fencing-sqlite.md").count("refused\n"), 1)

@@ -27,8 +27,11 @@ class Audit:
         self.path = path
 
     def lines(self, path=None):
-        with open(path or self.path) as f:
-            return [json.loads(line) for line in f.read().split("\n") if line]
+        try:
+            with open(path or self.path) as f:
+                return [json.loads(line) for line in f.read().split("\n") if line]
+        except FileNotFoundError:
+            return []  # It was moved away, and the node has not opened a new one yet.
 
     def find(self, **wanted):
         return [line for line in self.lines()

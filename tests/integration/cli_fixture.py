@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import pawltest
@@ -33,16 +34,17 @@ def environment(**more):
     return env
 
 
-def start(*arguments, endpoints="", **more):
+def start(*arguments, endpoints="", input=subprocess.DEVNULL, **more):
     """Starts pawl in the background, with pipes for its standard output and errors."""
     env = environment(**({"PAWL_ENDPOINTS": endpoints} if endpoints else {}), **more)
-    return subprocess.Popen([PAWL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    return subprocess.Popen([PAWL, *arguments], stdin=input, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE,
                             env=env, text=True)
 
 
-def finish(process):
-    out, err = process.communicate(timeout=PATIENCE)
+def finish(process, text=None):
+    """Waits for the end of the process, which reads the text first."""
+    out, err = process.communicate(text, timeout=PATIENCE)
     return Run(process, out, err)
 
 
@@ -138,9 +140,16 @@ class DevCase(Case):
 
 def main():
     global PAWLD, PAWL
-    PAWLD, PAWL = sys.argv[1], sys.argv[2]
+    PAWLD, PAWL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     tests = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    # What a test asserts in a thread counts, too: without this, Python prints it and goes on.
+    died = []
+    print_death = threading.excepthook
+    threading.excepthook = lambda death: (died.append(death.thread), print_death(death))
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(tests)
     failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    if died and not failed:
+        print("FAILED: an exception ended %s" % ", ".join(str(thread) for thread in died))
+        failed = 1
     print("passed=%d failed=%d skipped=%d" % (result.testsRun - failed - skipped, failed, skipped))
     sys.exit(1 if failed else 0)

@@ -3,6 +3,7 @@ Python's standard library only."""
 
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -213,6 +214,55 @@ def free_port():
         return port
 
 
+class Program:
+    """A process, and the lines that it prints."""
+
+    def __init__(self, arguments, stdin=subprocess.DEVNULL, **options):
+        self.lines, self.seen = [], threading.Condition()
+        self.process = subprocess.Popen(arguments, stdin=stdin, stdout=subprocess.PIPE, text=True,
+                                        **options)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.seen:
+                self.lines.append(self.kept(line.rstrip("\n")))
+                self.seen.notify_all()
+
+    def kept(self, line):
+        return line
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def await_line(self, pattern, count=1):
+        """Waits for the count-th line that has the pattern, and returns the match."""
+        found = lambda: [m for m in (re.search(pattern, line) for line in self.lines) if m]
+        with self.seen:
+            if not self.seen.wait_for(lambda: len(found()) >= count, PATIENCE):
+                raise AssertionError("no %r in %r" % (pattern, self.lines))
+            return found()[count - 1]
+
+    def end(self, number=None):
+        """Sends the signal, if one is given, and returns the exit status."""
+        if number:
+            self.process.send_signal(number)
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                stream.close()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        if not self.process.stdout.closed:
+            self.end()
+
+
 class Node:
     """One pawld and the lines it logs."""
 
@@ -309,12 +359,16 @@ class Cluster:
             with open(self.config(n), "w") as f:
                 f.write("[node]\nname = %s\nstate_dir = %s\n"
                         % (n, os.path.join(self.dir, "state-" + n)))
-                f.write("listen_peer = %s\nlisten_client = %s, %s\n%s\n" % (
-                    self.peers[n], self.clients[n], self.unix(n), self.extra[1]))
+                f.write("listen_peer = %s\nlisten_client = %s, %s\n%s%s\n" % (
+                    self.peers[n], self.clients[n], self.unix(n), self.listens(n), self.extra[1]))
                 f.write("[cluster]\nname = test\n%s\n[cluster.masters]\n" % self.extra[0])
                 f.write("".join("%s = %s\n" % p for p in self.peers.items()))
                 if self.tls:
                     f.write("[tls]\n" + self.tls(self.dir, n))
+
+    def listens(self, name):
+        """Returns more lines of [node], with ports that are free now."""
+        return ""
 
     def unix(self, name):
         return "unix:" + os.path.join(self.dir, name + ".sock")

@@ -19,17 +19,12 @@ class RedisCluster(pawltest.Cluster):
     def __init__(self, pawld, settings="", **options):
         node = options.pop("node", "")
         super().__init__(pawld, node=node + "\n[redis]\n" + settings, **options)
+        self.redis_ports = {}
 
-    def write_configs(self):
-        super().write_configs()
-        self.redis_ports = {n: pawltest.free_port() for n in self.names}
-        for n in self.names:
-            with open(self.config(n), encoding="utf-8") as f:
-                text = f.read()
-            with open(self.config(n), "w", encoding="utf-8") as f:
-                f.write(text.replace("listen_client = ", "listen_redis = 127.0.0.1:%d, unix:%s\n"
-                                     "listen_client = " % (self.redis_ports[n],
-                                                           self.redis_path(n))))
+    def listens(self, name):
+        self.redis_ports[name] = pawltest.free_port()
+        return super().listens(name) + "listen_redis = 127.0.0.1:%d, unix:%s\n" % (
+            self.redis_ports[name], self.redis_path(name))
 
     def redis_path(self, name):
         return os.path.join(self.dir, name + "-redis.sock")

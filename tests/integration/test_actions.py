@@ -26,10 +26,8 @@ class Actions(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.mkdtemp(prefix="pawl-actions-")
         cls.addClassCleanup(shutil.rmtree, folder)
-        cls.certificates = c = Certificates(folder)
-        c.make("a", "pawl:node:a")
-        for name in ("alice", "ann", "bob", "carol"):
-            c.make(name, "pawl:client:" + name)
+        cls.certificates = c = Certificates(folder, nodes="a",
+                                            clients=("alice", "ann", "bob", "carol"))
         cls.address = "127.0.0.1:%d" % pawltest.free_port()
         rules = pawltest.rights(
             folder, ("alice", ALL), ("ann", ALL),
@@ -79,8 +77,9 @@ class On(Actions):
         self.assertIn("identity=alice", line)
         self.assertIn("from=127.0.0.1:", line)
         orders = json.loads(fetch(self.address, "/v1/recent", tls=self.tls("alice"))[2])["orders"]
-        self.assertEqual([(o["method"], o["subject"], o["identity"]) for o in orders[:2]],
-                         [("break", "k", "alice")] * 2)
+        self.assertEqual([(o["method"], o["subject"], o["identity"], o["result"])
+                          for o in orders[:2]],
+                         [("break", "k", "alice", "ok"), ("break", "k", "alice", "not_found")])
 
     def test_a_holder_is_asked(self):
         client, _ = self.hold("asked")

@@ -392,10 +392,8 @@ class OverTls(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.mkdtemp(prefix="pawl-admin-")
         cls.addClassCleanup(shutil.rmtree, folder)
-        cls.certificates = c = Certificates(folder)
-        c.make("a", "pawl:node:a")
-        for name in ("alice", "prometheus", "bob"):
-            c.make(name, "pawl:client:" + name)
+        cls.certificates = c = Certificates(folder, nodes="a",
+                                            clients=("alice", "prometheus", "bob"))
         port = pawltest.free_port()
         cls.address = "127.0.0.1:%d" % port
 

@@ -230,10 +230,7 @@ class Masters(AuditCase):
 class Denied(Case):
     def setUp(self):
         super().setUp()
-        self.certificates = Certificates(self.folder)
-        self.certificates.make("a", "pawl:node:a")
-        for name in ("alice", "bob"):
-            self.certificates.make(name, "pawl:client:" + name)
+        self.certificates = Certificates(self.folder, nodes="a", clients=("alice", "bob"))
         self.audit = Audit(os.path.join(self.folder, "audit.log"))
         self.cluster = Cluster(cli_fixture.PAWLD, masters=1, tls=self.section)
         self.cluster.__enter__()

@@ -115,6 +115,29 @@ class Holders(Checked):
         self.assertIn("owner owner 1, token 5", done.stdout)
         self.assertIn("1 violations, 0 possible", done.stdout)
 
+    def test_a_name_cannot_forge_the_report(self):
+        forged = "k had no holder\n0 violations, 0 possible\n\x1b[2J"
+        a, b = Node("a\x1b[8m\n"), Node("b")
+        a.acquire(1, 1, 5, key=forged, owner=forged)
+        b.acquire(6, 2, 7, key=forged, owner=forged)
+        self.check(a, b)
+        paths = [os.path.join(self.folder, name) for name in ("a\nb", "\x1b[2J")]
+        for i, path in enumerate(paths):
+            os.rename(os.path.join(self.folder, "made-%d.log" % i), path)
+        done = self.run_check(paths, ["--copied-within", "0s"], json_too=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()],
+                         ["VIOLATION", "first", "then", "4", "1"])
+        self.assertEqual([c for c in done.stdout.replace("\n", "") if not c.isprintable()], [])
+
+    def test_a_key_with_a_zero_byte_is_a_key_of_its_own(self):
+        self.a.acquire(1, 1, 5, key="k\0a")
+        self.b.acquire(2, 2, 7, key="k\0b")
+        self.good(self.a, self.b)
+        self.b.acquire(6, 3, 9, key="k\0a")
+        found = self.bad("overlap", self.a, self.b)
+        self.assertEqual(found["key"], "hex:6b0061")
+
     def test_an_extension_counts(self):
         self.a.acquire(1, 1, 5)
         self.a.extend(8, 1, 5)

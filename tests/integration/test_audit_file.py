@@ -3,12 +3,14 @@ written, when it is rotated and moved, and when the node crashes."""
 
 import json
 import os
+import select
 import signal
 import subprocess
 import tempfile
 import time
 import tty
 import unittest
+import unittest.mock
 
 import adminhttp
 import cli_fixture
@@ -59,18 +61,26 @@ class Strict(Unwritable):
         self.cluster.nodes["a"].wait_log(" error audit_failed ")
 
 
-class SlowDisk(AuditCase):
+class Terminal(AuditCase):
     """A terminal that nobody reads takes the lines, as a disk that hangs for some seconds."""
-    more = "strict = yes\n"
 
     def setUp(self):
         self.reader, self.terminal = os.openpty()
         self.addCleanup(os.close, self.terminal)
         tty.setraw(self.terminal)
+        # A thread that hangs in a write ends with its process, for which the search for leaks at
+        # the end of a sanitized one may wait for ever.
+        environment = unittest.mock.patch.dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+        environment.start()
+        self.addCleanup(environment.stop)
         super().setUp()
 
     def path(self, name):
         return os.ttyname(self.terminal)
+
+
+class SlowDisk(Terminal):
+    more = "strict = yes\n"
 
     def test_an_order_that_was_refused_for_a_slow_disk_has_a_line_with_its_result(self):
         for i in range(300):
@@ -88,6 +98,51 @@ class SlowDisk(AuditCase):
             self.cluster.nodes["a"].terminate()
 
 
+class Flood(Terminal):
+    """Requests are denied without an end while others take locks, and the disk is slow."""
+    what = "holders"
+
+    @property
+    def more(self):
+        rules = "allow = acquire on public/\nallow = status\n"
+        return pawltest.rights(self.folder, ("unix:uid:%d" % os.getuid(), rules), local=False)
+
+    def read_until(self, text, enough):
+        while not enough(text):
+            if not select.select([self.reader], [], [], PATIENCE)[0]:
+                self.fail("no more lines come, and there are %d of grants"
+                          % text.count(b'"result":"ok"'))
+            text += os.read(self.reader, 65536)
+        return text
+
+    def test_every_grant_has_its_line_and_those_that_were_denied_without_one_are_counted(self):
+        asked, grants = 0, []
+        for i in range(100):
+            flood = [self.client.send("acquire", key="secret" + "k" * 400, lease_ms=1000)
+                     for _ in range(40)]
+            grants.append(self.acquire("public/%d" % i)["token"])
+            for request in flood:
+                with self.assertRaises(Refused) as refused:
+                    self.client.answer(request)
+                self.assertEqual(refused.exception.code, "denied")
+                asked += 1
+        text = self.read_until(b"", lambda text: text.count(b'"result":"ok"') == len(grants)
+                               and text.endswith(b"\n"))
+        self.cluster.nodes["a"].signal(signal.SIGTERM)
+        text = self.read_until(text, lambda text: b'"action":"close"' in text
+                               and text.endswith(b"\n"))
+        lines = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual([line["token"] for line in lines if line.get("result") == "ok"], grants)
+        self.assertEqual([line["seq"] for line in lines], list(range(1, len(lines) + 1)))
+        denied = len([line for line in lines if line.get("result") == "denied"])
+        left_out = sum(line.get("denied_left_out", 0) for line in lines)
+        self.assertGreater(denied, 300)
+        self.assertGreater(left_out, 1000)
+        self.assertEqual(denied + left_out, asked)
+        self.assertEqual(sum(line.get("dropped", 0) for line in lines), 0)
+        self.cluster.nodes["a"].wait_log(" warning audit_denied_left_out lines=")
+
+
 @unittest.skipUnless(os.getuid() == 0, "only root can mount")
 class FullDisk(AuditCase):
     """A small file system that becomes full, and has room again."""
@@ -97,7 +152,7 @@ class FullDisk(AuditCase):
     def setUp(self):
         self.disk = tempfile.mkdtemp()
         self.addCleanup(os.rmdir, self.disk)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", self.disk],
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700,size=256k", "none", self.disk],
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("nothing can be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
@@ -161,8 +216,9 @@ class Rotation(AuditCase):
             found = self.audit.lines(path)
             self.assertEqual((found[0]["action"], found[0]["cause"]), ("open", "rotated"))
             lines += found
-        self.assertEqual([line["seq"] for line in lines],
-                         list(range(lines[0]["seq"], lines[-1]["seq"] + 1)))
+        # On a busy machine the disk may be too slow for all lines; those that are missing are told.
+        for before, line in zip(lines, lines[1:]):
+            self.assertEqual(line["seq"], before["seq"] + line.get("dropped", 0) + 1)
         self.assertGreater(os.path.getsize(files[0]), 1 << 20)
 
     def test_sighup_opens_the_file_anew_even_if_the_configuration_is_wrong(self):
@@ -203,10 +259,15 @@ class Torn(AuditCase):
         with open(self.audit.path, "a") as f:
             f.write('{"ts":"2026')
         self.cluster.start("a").wait_log(" recovering")
-        with open(self.audit.path) as f:
-            lines = f.read().split("\n")
-        self.assertIn('{"ts":"2026', lines)
-        self.assertEqual(json.loads(lines[lines.index('{"ts":"2026') + 1])["action"], "open")
+        torn = '\n{"ts":"2026\n'
+
+        def after():
+            """Returns the whole lines behind the torn one."""
+            with open(self.audit.path) as f:
+                text = f.read()
+            return text[text.index(torn) + len(torn):].split("\n")[:-1] if torn in text else []
+        pawltest.wait_until(self, after)
+        self.assertEqual(json.loads(after()[0])["action"], "open")
 
 
 class Start(Case):
@@ -230,7 +291,16 @@ class Start(Case):
     def test_what_cannot_be_opened_is_refused_with_its_path_and_a_remedy(self):
         self.fails("file = %s/none/audit.log" % self.folder, "none/audit.log",
                    "No such file or directory", "make the directory")
-        self.fails("file = %s" % self.folder, "it is no file", "name another path")
+        folder = os.path.join(self.folder, "folder")
+        os.mkdir(folder)
+        self.fails("file = %s" % folder, "it is no file", "name another path")
+        os.chmod(folder, 0o777)
+        self.fails("file = %s/audit.log" % folder, "can be written to by others (mode 0777)",
+                   "run chmod go-w " + folder)
+        link = os.path.join(self.folder, "link")
+        os.symlink("elsewhere", link)
+        self.fails("file = %s" % link, "it is a symbolic link, which is not followed")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "elsewhere")))
         pipe = os.path.join(self.folder, "pipe")
         os.mkfifo(pipe)
         self.fails("file = %s" % pipe, "name another path")

@@ -322,6 +322,10 @@ class Force(ChangeCase):
         self.until("b", lambda s: any(p["node"] == "a" and p["epoch"] > 1 for p in s["peers"]))
         self.assertIn("the cluster was started over with a, and b has the state from before",
                       self.changes("show", at="b").out)
+        explained = pawl("explain", "k", endpoints=self.endpoints("b"))
+        self.assertIn("NOT CURRENT: the cluster was started over with a", explained.out)
+        self.assertIn("not known: too few masters answer", explained.out)
+        self.assertNotIn("nobody\n", explained.out)
         refused = self.change("add-replica", "b", self.cluster.peers["b"], at="ba")
         self.assertEqual(refused.status, 1)
         self.assertRegex(refused.out, r"^asked a at ")
@@ -332,6 +336,18 @@ class Force(ChangeCase):
         self.cluster.lose_state("b")
         self.cluster.start("b")
         self.changes("add-replica", "b", self.cluster.peers["b"], at="a")
+
+    def test_a_majority_with_the_state_from_before_is_told(self):
+        for name in "bc":
+            self.cluster.nodes[name].kill()
+        self.changes("force", "--yes")
+        for name in "bc":
+            self.cluster.start(name)
+        self.cluster.nodes["c"].wait_log(" voting ")
+        told = self.changes("show", at="abc").out
+        for name in "bc":
+            self.assertIn(name + " goes on as the cluster from before it was started over with a",
+                          told)
 
     def test_a_node_that_a_change_has_left_out_by_mistake_starts_over(self):
         with self.cluster.client("a") as a:

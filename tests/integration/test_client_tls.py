@@ -23,10 +23,7 @@ class ClientTls(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.mkdtemp(prefix="pawl-client-tls-")
         cls.addClassCleanup(shutil.rmtree, cls.dir)
-        cls.certificates = Certificates(cls.dir)
-        for name in "abc":
-            cls.certificates.make(name, "pawl:node:" + name)
-        cls.certificates.make("alice", "pawl:client:alice")
+        cls.certificates = Certificates(cls.dir, nodes="abc", clients=("alice",))
         os.mkdir(os.path.join(cls.dir, "other"))
         cls.others = Certificates(os.path.join(cls.dir, "other"))
         cls.others.make("mallory", "pawl:client:alice")

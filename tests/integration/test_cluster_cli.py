@@ -65,15 +65,16 @@ class Requests(NodesCase):
     def test_removing_a_node_that_has_left_and_still_runs_is_remarked(self):
         self.a.status["peers"].append(peer("x", "outside", voting=False))
         for words in ("remove x", "replace x d"):
-            self.assertIn("note: x is not in the cluster",
-                          self.succeeds(self.pawl("cluster", *words.split())).out)
-
-    def test_a_replacement_that_is_made_already_is_asked_for_again(self):
-        self.assertIn("note: x is not in the cluster",
-                      self.succeeds(self.pawl("cluster", "replace", "x", "c")).out)
+            out = self.succeeds(self.pawl("cluster", *words.split())).out
+            self.assertIn("note: x is not in the cluster", out)
+            self.assertIn("next: x has left the cluster and still runs: stop it\n", out)
+            self.assertNotIn("add-replica", out)
+        self.assertIn("x is running but is not in the cluster. If it was removed, stop it. To add "
+                      "it: pawl cluster add-replica x",
+                      self.succeeds(self.pawl("cluster", "promote", "d")).out)
 
     def test_a_name_that_no_node_has_is_an_error_and_not_nothing_to_do(self):
-        for words in ("remove x", "replace x d", "promote x", "demote x",
+        for words in ("remove x", "replace x d", "replace x c", "promote x", "demote x",
                       "set-nodes --masters a,b,x"):
             run = self.pawl("cluster", *words.split())
             self.assertEqual((run.status, self.a.asked), (1, []), words)

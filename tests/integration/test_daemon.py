@@ -61,10 +61,21 @@ class Dev(unittest.TestCase):
         node.signal(signal.SIGHUP)
         self.assertEqual(node.wait(), 0)
 
-    def test_dev_stays_on_loopback(self):
+    def test_dev_leaves_loopback_only_if_somebody_says_insecure(self):
         status, _, err = run("--dev", "--listen", "0.0.0.0:0")
         self.assertEqual(status, 2)
         self.assertIn("loopback", err)
+        self.assertIn("add --insecure", err)
+        node = Node([PAWLD, "--dev", "--listen", "0.0.0.0:0", "--insecure"])
+        self.addCleanup(node.kill)
+        lines = [node.process.stdout.readline().decode() for _ in range(2)]
+        self.assertIn("INSECURE", lines[0])
+        node.wait_log(" insecure ", "other machines")
+        # It answers at each address of the machine, as at that of a container.
+        with Client("127.9.8.7:" + lines[1].rsplit(":", 1)[1].strip()) as client:
+            self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
+                                           lock_id=lock_id())["token"], 0)
+        self.assertEqual(node.terminate(), 0)
 
 
 class Commands(unittest.TestCase):
@@ -272,6 +283,52 @@ class OneMaster(unittest.TestCase):
                 self.skipTest("built without libsystemd")
             finally:
                 del os.environ["NOTIFY_SOCKET"]
+
+
+class Unit(unittest.TestCase):
+    """What share/pawld.service asks of systemd. tests/packages has systemd read it."""
+
+    def setUp(self):
+        build = os.path.dirname(os.path.dirname(os.path.dirname(PAWLD)))
+        with open(os.path.join(build, "share", "pawld.service"), encoding="utf-8") as f:
+            unit, service = f.read().split("[Service]")
+        self.unit, self.service = unit.splitlines(), service.splitlines()
+
+    def test_a_node_is_never_given_up(self):
+        self.assertIn("StartLimitIntervalSec=0", self.unit)
+        self.assertIn("Restart=on-failure", self.service)
+
+    def test_the_watchdog_hears_the_loop(self):
+        notifies = "Type=notify" in self.service
+        # A node that cannot answer the watchdog would be ended by it.
+        self.assertEqual("WatchdogSec=30s" in self.service, notifies)
+        if not notifies:
+            self.skipTest("built without libsystemd")
+        with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX,
+                                                                 socket.SOCK_DGRAM) as s:
+            s.bind(os.path.join(tmp, "notify"))
+            s.settimeout(20)
+            told = {"NOTIFY_SOCKET": os.path.join(tmp, "notify"), "WATCHDOG_USEC": "300000"}
+            os.environ.update(told)
+            try:
+                node = Node([PAWLD, "--dev", "--listen", "127.0.0.1:0"])
+            finally:
+                for name in told:
+                    del os.environ[name]
+            self.addCleanup(node.kill)
+            alive = 0
+            while alive < 3:
+                alive += s.recv(4096) == b"WATCHDOG=1"
+            node.signal(signal.SIGSTOP)
+            os.waitpid(node.process.pid, os.WUNTRACED)
+            s.settimeout(0.5)
+            with self.assertRaises(socket.timeout):
+                while True:  # What it said before it stood still.
+                    s.recv(4096)
+            node.signal(signal.SIGCONT)
+            s.settimeout(20)
+            self.assertEqual(s.recv(4096), b"WATCHDOG=1")
+            self.assertEqual(node.terminate(), 0)
 
 
 if __name__ == "__main__":

@@ -75,10 +75,15 @@ class Deadlocks(unittest.TestCase):
             for i in range(1, count):
                 wait_until(self, lambda: client.call("waiters",
                                                      key=self.id() + "k%d" % i)["waiters"])
-        # Nodes compare ages in milliseconds.
-        time.sleep(0.005)
+        self.let_grow_older()
         asked.append(self.wait(clients[-1], "k0", owner="o%d" % (count - 1)))
         return clients, asked, time.monotonic()
+
+    def let_grow_older(self):
+        """Lets those that wait be older than who comes next. A node tells how long its own have
+        waited in milliseconds, so of two that are milliseconds apart either may be taken for the
+        younger one."""
+        time.sleep(0.1)
 
     def assert_none(self):
         """Nothing is reported in the time in which it would be, twice."""
@@ -328,8 +333,7 @@ class Refuse(Deadlocks):
                        lease_ms=60000, wait_ms=60000, owner="a")
         wait_until(self, lambda: self.client("c").call("get", key=self.id() + "k1",
                                                        consistency="quorum")["held"])
-        # Of two that are milliseconds apart either may be taken for the younger one.
-        time.sleep(0.1)
+        self.let_grow_older()
         other = self.wait(b, "k1", owner="b")
         with self.assertRaises(Refused) as caught:
             b.answer(other)
@@ -350,9 +354,10 @@ class Libraries(Deadlocks):
         with package.connect(self.endpoint("a")) as a, package.connect(self.endpoint("b")) as b:
             with a.lock(self.id() + "1"), b.lock(self.id() + "2"):
                 asked = threading.Thread(target=lambda: self.swallow(
-                    a.lock(self.id() + "2", wait=3 * AFTER + FOUND)))
+                    a.lock(self.id() + "2", wait=PATIENCE)))
                 asked.start()
                 wait_until(self, lambda: self.waits(self.id() + "2"))
+                self.let_grow_older()
                 with self.assertRaises(package.DeadlockError) as caught:
                     b.lock(self.id() + "1", wait=PATIENCE).acquire()
                 self.assertIn(self.id() + "1", str(caught.exception))
@@ -367,9 +372,10 @@ class Libraries(Deadlocks):
                              for client, name in ((a, second), (b, first))]
                 for one in campaigns:
                     one.start()
-                self.assert_none()
-            for one in campaigns:
-                one.join()
+                for one in campaigns:
+                    one.join()
+            self.assertEqual(self.news(), [])
+            self.assertEqual(self.found(), self.counted)
 
     def test_the_command(self):
         """What pawl run holds does not wait with what another command waits for."""
@@ -392,9 +398,10 @@ class Libraries(Deadlocks):
             pass
 
     def campaign(self, client, name):
-        """Waits in vain to be elected."""
+        """Waits in vain to be elected, for longer than a deadlock takes to be found."""
         import pawl as package
-        with self.assertRaises(package.WaitTimeoutError), client.election(name).campaign(3 * AFTER):
+        with self.assertRaises(package.WaitTimeoutError), \
+                client.election(name).campaign(3 * AFTER + FOUND):
             pass
 
     def waits(self, key):

@@ -143,6 +143,25 @@ class TestDeploy(unittest.TestCase):
             self.assertEqual(stat.S_IMODE(os.stat(key).st_mode), 0o600, key)
         self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o700)
 
+    def test_the_environment_of_a_client_is_for_every_shell(self):
+        self.describe()
+        self.deploy()
+        there = os.path.join(self.out, "clients", "ops")
+        say = ' && printf "%s %s %s" "$PAWL_CACERT" "$PAWL_CERT" "$PAWL_CERT_KEY"'
+        told = " ".join(os.path.join(there, name) for name in ("ca.crt", "ops.crt", "ops.key"))
+        for shell, folder, path in (("bash", "/", os.path.join(there, "env")),
+                                    ("zsh", "/", os.path.join(there, "env")),
+                                    ("bash", self.out, "clients/ops/env"),
+                                    ("zsh", self.out, "clients/ops/env"),
+                                    ("dash", there, "./env"), ("bash", there, "./env")):
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-euc", ". " + path + say], cwd=folder, text=True,
+                                      capture_output=True)
+                self.assertEqual((done.stdout, done.stderr), (told, ""), (shell, folder))
+        done = subprocess.run(["dash", "-c", ". " + os.path.join(there, "env")], cwd=self.dir,
+                              text=True, capture_output=True)
+        self.assertIn("source this file in its own directory", done.stderr)
+
     def test_mistakes_are_named_with_their_line(self):
         cases = [
             ("[cluster]\nname = x\nmax_leese = 1s\n", ":3: [cluster] max_leese is unknown"),
@@ -222,7 +241,7 @@ class TestDeploy(unittest.TestCase):
         rows = {
             "ssh": 'while [ "$1" = -n ]; do shift; done; shift; cd "%s/home" && sh -c "$*"'
                    % self.dir,
-            "id": "echo 0", "getent": "true", "systemctl": "false",
+            "id": "echo 0", "getent": "true", "systemctl": "false", "chgrp": "true",
             "pawld": 'exec "%s" "$@"' % PAWLD,
             "setpriv": 'while [ "$1" != pawld ]; do shift; done; exec "$@"',
             # There is no group of that name, and the unit is not one of this machine.
@@ -239,8 +258,17 @@ class TestDeploy(unittest.TestCase):
     def install(self, *arguments):
         stubs = os.path.join(self.dir, "stubs")
         path = stubs + ":" + os.environ["PATH"]
-        return subprocess.run([os.path.join(self.out, "install"), *arguments], capture_output=True,
-                              text=True, env=dict(os.environ, PATH=path))
+        # The host is this machine, whose /var/lib is not touched.
+        script, place = os.path.join(self.out, "install"), "/var/lib/pawl-deploy"
+        text = self.read(script)
+        self.assertEqual(text.count("\nplace=%s\n" % place), 1)
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(text.replace("\nplace=%s\n" % place, "\nplace=%s/files\n" % self.dir))
+        done = subprocess.run([script, *arguments], capture_output=True, text=True,
+                              env=dict(os.environ, PATH=path))
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(text)
+        return done
 
     def test_a_host_keeps_a_good_configuration_and_finds_the_way_back(self):
         self.describe()
@@ -257,10 +285,10 @@ class TestDeploy(unittest.TestCase):
         with open(new, "a", encoding="utf-8") as f:
             f.write("nonsense = 1\n")
         said = self.install("a")
-        self.assertNotEqual(said.returncode, 0)
+        self.assertNotEqual(said.returncode, 0, said)
         self.assertIn("the one that is in use stays", said.stderr)
         self.assertEqual(self.read(conf), first)
-        self.assertFalse(os.path.exists(os.path.join(self.dir, "a", "new")))
+        self.assertEqual(glob.glob(os.path.join(self.dir, "a", "check.*")), [])
 
         text = self.read(self.file)
         self.write(text.replace("keys = 1000", "keys = 2000"))

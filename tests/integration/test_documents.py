@@ -1,6 +1,7 @@
 """test_documents.py: tests that the links of the documents lead somewhere, in the repository and as
 the packages have them."""
 
+import glob
 import os
 import re
 import shutil
@@ -77,6 +78,113 @@ class Links(unittest.TestCase):
         self.assertIn("](guarantees.md)", text)  # A link that leads somewhere stays.
         self.assertNotIn("](../include/", text)  # The header is in another package.
         self.assertIn("pawl.h", text)
+
+
+def files_below(*folders):
+    for folder in folders:
+        for top, _, names in os.walk(os.path.join(ROOT, folder)):
+            yield from (os.path.join(top, name) for name in names)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+class Protocol(unittest.TestCase):
+    """docs/protocol has a page for each section. The code, the tests and the mutants cite its rules
+    by section and name; each rule leads to the stories without it (why/), and they lead back."""
+    maxDiff = None
+    PAGES = [os.path.join(ROOT, "docs", "protocol.md"),
+             *sorted(glob.glob(os.path.join(ROOT, "docs", "protocol", "*.md")))]
+    CITATION = re.compile(r"(?<![\w-])(?:section (\d+)|protocol\.md),? (?:rule )?"
+                          r"([A-Z][^][.,;:()\"]*)")
+
+    def names(self):
+        """Returns {section: the names in it that may be cited, in small letters}."""
+        found = {}
+        for page in self.PAGES:
+            text = read(page)
+            names = {re.sub(r"\s+", " ", "".join(name)).strip(".:`").lower()
+                     for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*"
+                                            r"|^\d+\. \*(\w+)\*", text)}
+            names |= {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}
+            for number in re.findall(r"(?m)^#+ (\d+)\. ", text):
+                found[number] = names
+        return found
+
+    def test_what_is_cited_is_there(self):
+        names, wrong, count = self.names(), [], 0
+        self.assertEqual(len(names), 11)
+        anywhere = set().union(*names.values())
+        for path in files_below("cluster", "src", "tests", os.path.join("docs", "protocol")):
+            if not path.endswith((".c", ".h", ".py", ".toml", ".md")):
+                continue
+            text = re.sub(r"\n[ \t]*(?:\*|#|//)?[ \t]*", " ", read(path))
+            for number, cited in self.CITATION.findall(text):
+                known = names.get(number, set()) if number else anywhere
+                count += 1
+                if not any(cited.lower().startswith(name) or name.startswith(cited.lower())
+                           for name in known - {""}):
+                    wrong.append("%s: section %s, %s" % (path, number, cited))
+        self.assertGreater(count, 500)
+        self.assertEqual("\n".join(wrong), "")
+
+    def test_rules_and_their_stories_lead_to_each_other(self):
+        for page in self.PAGES[1:]:
+            name = os.path.basename(page)
+            there = re.findall(r"\[Why\]\(why/%s#([\w-]+)\)" % name, read(page))
+            back = re.findall(r"(?m)^#+ \[.*\]\(\.\./%s#([\w-]+)\)$" % name,
+                              read(os.path.join(os.path.dirname(page), "why", name)))
+            self.assertTrue(there)
+            self.assertEqual(sorted(there), sorted(back), name)
+
+
+class Record(unittest.TestCase):
+    """docs/testing-record.md names for each fault a test, a mutant or a script that exists."""
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tests, cls.mutants, cls.files = set(), set(), set()
+        for path in files_below("tests", os.path.join("bindings", "python", "tests")):
+            name, ending = os.path.splitext(os.path.basename(path))
+            cls.files |= {name, name + ending}
+            if ending == ".c":
+                cls.tests |= set(re.findall(r"(?m)^static void (\w+)\(void \*\*state\)",
+                                            read(path)))
+            elif ending == ".py":
+                found = re.findall(r"(?m)^ *(?:async )?(?:def|class) (\w+)", read(path))
+                cls.tests |= set(found) | {"%s.%s" % (name, one) for one in found}
+            elif ending == ".toml":
+                cls.mutants |= set(re.findall(r'(?m)^name = "(.*)"$', read(path)))
+
+    def is_there(self, name):
+        words = name.split(".")
+        return (name in self.tests | self.files or os.path.exists(os.path.join(ROOT, name))
+                or (len(words) == 3 and ".".join(words[:2]) in self.tests
+                    and words[2] in self.tests))
+
+    def rows(self):
+        for line in read(os.path.join(ROOT, "docs", "testing-record.md")).splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if line.startswith("| ") and cells != ["fault", "found by", "since", "held by"]:
+                yield cells
+
+    def test_each_row_names_something_that_exists(self):
+        rows, wrong = list(self.rows()), []
+        for row in rows:
+            named = re.findall(r"`([^`]+)`", row[-1]) if len(row) == 4 else []
+            mutants = re.findall(r'"([^"]+)"', row[-1])
+            there = [name for name in named if self.is_there(name)]
+            # A word that is no name of a test is a step, a theme or a place.
+            gone = [name for name in set(named) - set(there)
+                    if re.search(r"^test|^scripts/|_.*_|[.]", name) and "/var" not in name]
+            wrong += [(row[0], name) for name in gone + sorted(set(mutants) - self.mutants)]
+            if not there and not mutants and "scripts/test" not in row[-1]:
+                wrong.append((row[0], "it names no test"))
+        self.assertGreater(len(rows), 250)
+        self.assertEqual("\n".join(": ".join(pair) for pair in wrong), "")
 
 
 if __name__ == "__main__":

@@ -185,6 +185,22 @@ class Elections(ElectCase):
                           (True, "bert", "BERT"), (False, None, None)])
         self.assertGreater(lines[3]["token"], lines[1]["token"])
 
+    def test_a_lock_that_was_broken_while_the_command_ran_is_not_told_as_success(self):
+        for command in (("run",), ("elect", "--once"), ("elect",)):
+            alive = self.alive()
+            process = self.start(command[0], "k", *command[1:], "--json", "--", "sh", "-c",
+                                 'exec 9>$0; echo ready >&9; read word', alive.path,
+                                 endpoints=self.endpoints, input=subprocess.PIPE)
+            self.assertEqual(alive.line(), "ready")
+            self.succeeds(self.pawl("break", "k", "--now"))
+            other = self.succeeds(self.pawl("acquire", "k", "--json")).json
+            # It ends before its lock is to be renewed.
+            run = finish(process, "end\n")
+            self.assertEqual(run.status, 114, command)
+            self.assertIn("pawl %s: 'k' was lost while sh ran" % command[0], run.err)
+            self.assertEqual((run.json["exit_status"], run.json["error"]["code"]), (114, "lost"))
+            self.succeeds(self.pawl("release", "k", other["lock_id"]))
+
 
 class Events(ElectCase):
     def test_watch_shows_each_change_in_order_and_goes_on_after_a_position(self):

@@ -15,7 +15,7 @@ import pawltest  # noqa: E402
 from pawltest import Cluster  # noqa: E402
 
 PAWLD = CANDIDATE = None
-LEASE_MS = 1000
+LEASE_MS = 2000
 TRIES = 5
 AT_ONCE_MS = 20
 CLUSTER = "max_lease = 5s\nrequest_timeout = 300ms\npromise_timeout = 600ms"

@@ -1,10 +1,10 @@
 """Tests the example programs, and with them libpawl, against real nodes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import unittest
 
@@ -12,68 +12,46 @@ import pawltest
 from pawltest import Cluster
 
 PAWLD = None
-BLOCKING = EVENTED = EMBEDDED = None
+BLOCKING = EVENTED = POLLED = EMBEDDED = None
 
 
-class Program:
-    """An example program that runs, and the lines that it prints."""
+class Program(pawltest.Program):
+    """An example program that runs."""
 
-    def __init__(self, path, *arguments, stdin=subprocess.DEVNULL):
-        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=stdin,
-                                        stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
-        self.lines, self.seen = [], threading.Condition()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            with self.seen:
-                self.lines.append(line.rstrip())
-                self.seen.notify_all()
+    def __init__(self, path, *arguments, **options):
+        super().__init__(["stdbuf", "-oL", path, *arguments], stderr=subprocess.STDOUT, **options)
 
     def await_line(self, start, count=1):
         """Waits until that many lines begin so, and returns the last of them."""
-        with self.seen:
-            found = lambda: [line for line in self.lines if line.startswith(start)]
-            if not self.seen.wait_for(lambda: len(found()) >= count, pawltest.PATIENCE):
-                raise AssertionError("no line begins with %r in %r" % (start, self.lines))
-            return found()[count - 1]
+        return super().await_line("^" + re.escape(start), count).string
 
     def ticks(self):
         with self.seen:
             return self.lines.count("tick")
 
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def end(self, number=None):
-        if number:
-            self.process.send_signal(number)
-        status = self.process.wait(pawltest.PATIENCE)
-        self.reader.join(pawltest.PATIENCE)
-        self.process.stdout.close()
-        if self.process.stdin:
-            self.process.stdin.close()
-        return status
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.end()
-
 
 class Readme(unittest.TestCase):
-    def test_its_c_program_compiles_as_it_is_printed(self):
+    def compile(self, *options):
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
         with open(os.path.join(top, "README.md"), encoding="utf-8") as f:
             program = f.read().split("```c\n")[1].split("```")[0]
-        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                               "-x", "c", "-",
-                               "-I", os.path.join(top, "include")], input=program, text=True,
-                              capture_output=True)
+        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-x", "c", "-",
+                               *options], input=program, text=True, capture_output=True, cwd=top)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_its_c_program_compiles_as_it_is_printed(self):
+        self.compile("-fsyntax-only", "-I", "include")
+
+    def test_it_is_built_with_what_a_build_directory_has(self):
+        """As docs/client-guide.md says, from a build that was not installed."""
+        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(PAWLD))))
+        env = {**os.environ, "PKG_CONFIG_PATH": os.path.join(build, "meson-uninstalled")}
+        for library in ("pawl", "pawl-node"):
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", library], env=env,
+                                   check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+            # Libraries with sanitizers leave symbols to the program.
+            self.compile(*flags, "-Wl,--unresolved-symbols=ignore-in-shared-libs",
+                         "-o", "/dev/null")
 
 
 class Examples(unittest.TestCase):
@@ -83,8 +61,8 @@ class Examples(unittest.TestCase):
         self.cluster.start_all()
         self.endpoints = ",".join(self.cluster.clients[n] for n in "abc")
 
-    def run_example(self, path, *arguments):
-        program = Program(path, *arguments)
+    def run_example(self, path, *arguments, **options):
+        program = Program(path, *arguments, **options)
         self.addCleanup(program.kill)
         return program
 
@@ -101,6 +79,31 @@ class Examples(unittest.TestCase):
         token = lambda program: int(program.lines[0].split()[-1])
         self.assertGreater(token(second), token(first))
         self.assertFalse(self.get("job")["held"])
+
+    def test_the_example_with_its_own_loop_renews_its_lock_and_stops_at_a_signal(self):
+        first = self.run_example(POLLED, self.endpoints, "spool", stdin=subprocess.PIPE)
+        first.say("begin")
+        begin = first.await_line("")
+        second = self.run_example(POLLED, self.endpoints, "spool", stdin=subprocess.PIPE)
+        third = self.run_example(POLLED, self.endpoints, "spool", stdin=subprocess.PIPE)
+        with self.cluster.client("c") as client:
+            while len(client.call("waiters", key="spool")["waiters"]) < 2:
+                pass
+            # Nothing comes on its input for longer than the lease.
+            with self.assertRaises(pawltest.Refused) as refused:
+                client.call("wait", key="spool", timeout_ms=4000, **{"for": "free"})
+        self.assertEqual(refused.exception.code, "timeout")
+        first.say("end")
+        self.assertEqual(first.await_line("", 2), begin.replace("begin", "end"))
+        # One waits for the key, and one works.
+        self.assertEqual(third.end(signal.SIGTERM), 1)
+        self.assertEqual(third.lines, ["not acquired: pawl_wake has interrupted the call"])
+        self.assertEqual(first.end(signal.SIGTERM), 0)
+        second.say("begin")
+        self.assertTrue(second.await_line("").endswith(": begin"))
+        second.process.stdin.close()
+        self.assertEqual(second.end(), 0)
+        self.assertFalse(self.get("spool")["held"])
 
     def test_the_event_driven_example_leads_until_it_is_told_to_stop(self):
         program = self.run_example(EVENTED, self.endpoints, "leader")
@@ -227,6 +230,6 @@ class Embedded(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BLOCKING, EVENTED, EMBEDDED = [os.path.abspath(path) for path in sys.argv[2:5]]
-    del sys.argv[2:5]
+    BLOCKING, EVENTED, POLLED, EMBEDDED = [os.path.abspath(path) for path in sys.argv[2:6]]
+    del sys.argv[2:6]
     pawltest.main(globals())

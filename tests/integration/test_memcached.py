@@ -29,16 +29,14 @@ DEBIANS_PYTHON = "/usr/bin/python3"
 class MemcachedCluster(pawltest.Cluster):
     """A cluster whose nodes listen for clients of memcached, too."""
 
-    def write_configs(self):
-        super().write_configs()
-        self.ports = {n: pawltest.free_port() for n in self.names}
-        for n in self.names:
-            with open(self.config(n), encoding="utf-8") as f:
-                text = f.read()
-            with open(self.config(n), "w", encoding="utf-8") as f:
-                f.write(text.replace("listen_client = ", "listen_memcached = 127.0.0.1:%d, "
-                                     "unix:%s\nlisten_client = "
-                                     % (self.ports[n], self.path(n)), 1))
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.ports = {}
+
+    def listens(self, name):
+        self.ports[name] = pawltest.free_port()
+        return super().listens(name) + "listen_memcached = 127.0.0.1:%d, unix:%s\n" % (
+            self.ports[name], self.path(name))
 
     def path(self, name):
         return os.path.join(self.dir, name + "-memcached.sock")
@@ -84,8 +82,8 @@ class Original:
 CONVERSATION = b"""\
 get k|add k 16 30 5\r\nvalue|add k 16 30 5\r\nother|get k none k|gets k
 cas k 16 30 5 99999999\r\nother|cas k 16 30 5 U\r\nother|cas none 0 30 1 1\r\nx|get k
-touch k 20|touch none 20|gat 30 k none|replace k 16 30 3\r\nnew|replace none 0 30 1\r\nx|get k
-set k 16 30 3\r\nnew|delete k|delete k|set k 0 30 0\r\n|get k|delete k 0
+touch k 20|touch none 20|gat 30 k none|replace k 16 30 5\r\nother|replace none 0 30 1\r\nx|get k
+set k 16 30 5\r\nother|delete k|delete k|set k 0 30 0\r\n|get k|delete k 0
 add k 0 30 1 noreply\r\nx|add k 0 30 1\r\nx|delete k noreply|get k|touch k -1
 add k 0 -1 1\r\nx|get k|set k 0 -1 1\r\nx|get k|add k 0 30 1\r\nx|touch k -1|get k
 mn|mg k v k Oabc|mg k q v|ms k 2 ME T30 F7 Oq k\r\nhi|ms k 2 ME T30 Oq k\r\nhi
@@ -136,7 +134,8 @@ class Three(unittest.TestCase):
             expected = converse(original.port)
         for (said, answer), (_, from_pawl) in zip(expected, converse(self.cluster.ports["a"])):
             with self.subTest(said=said):
-                self.assertEqual(from_pawl, answer)
+                # What is left is rounded down, and the original rounds up.
+                self.assertEqual(from_pawl, answer.replace(b" t30", b" t29"))
 
     def test_a_lock_of_pymemcache_holds_at_every_node(self):
         self.assertTrue(self.a.add("lock", "me", expire=20, noreply=False))
@@ -199,7 +198,7 @@ class Three(unittest.TestCase):
         self.a.delete("both", noreply=False)
 
     def test_too_long_and_endless_are_errors(self):
-        for expire, words in ((60, "60000 ms .* 59900 ms"), (0, "without an end")):
+        for expire, words in ((60, "60000 ms .* 59300 ms"), (0, "without an end")):
             with self.assertRaisesRegex(MemcacheServerError, words):
                 self.a.add("long", "v", expire=expire, noreply=False)
         self.assertIsNone(self.a.get("long"))
@@ -405,9 +404,7 @@ class Trouble(unittest.TestCase):
     def test_tls(self):
         directory = tempfile.mkdtemp(prefix="pawl-tls-")
         self.addCleanup(shutil.rmtree, directory)
-        certificates = Certificates(directory)
-        certificates.make("a", "pawl:node:a")
-        certificates.make("alice", "pawl:client:alice")
+        certificates = Certificates(directory, nodes="a", clients=("alice",))
         rights = pawltest.rights(directory, ("alice", pawltest.ALL), ("everybody", pawltest.KEYS))
 
         def section(_, name):

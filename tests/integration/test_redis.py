@@ -121,26 +121,38 @@ class Three(unittest.TestCase):
                 got += bytewise.recv(100)
             self.assertEqual(got, b"+OK\r\n$1\r\n7\r\n:1\r\n")
 
-    def test_much_behind_a_command_that_waits(self):
+    def test_who_leaves_with_much_behind_a_command_that_waits_does_not_get_the_key(self):
+        native = self.cluster.client("a")
+        self.addCleanup(native.close)
+        for size in (1000, 70000, 300000, 900000):
+            key = "gone%d" % size
+            self.a.set(key, "v", nx=True, px=20000)
+            with self.cluster.socket("b") as waiter:
+                waiter.sendall(command("PAWL.WAIT", key, "w", 20000, 20000)
+                               + command("ECHO", b"x" * 90) * (size // 110))
+                wait_until(self, lambda: native.call("waiters", key=key)["waiters"])
+            wait_until(self, lambda: not native.call("waiters", key=key)["waiters"])
+            self.a.delete(key)
+            self.assertIsNone(self.b.get(key))
+
+    def test_too_much_behind_a_command_that_waits_ends_the_connection(self):
+        native = self.cluster.client("a")
+        self.addCleanup(native.close)
         self.a.set("much", "v", nx=True, px=20000)
-        with self.cluster.socket("b") as s:
-            s.settimeout(0.5)
+        with self.cluster.socket("b") as s, self.cluster.socket("b") as next_one:
             s.sendall(command("PAWL.WAIT", "much", "w", 20000, 20000))
+            wait_until(self, lambda: native.call("waiters", key="much")["waiters"])
             more = command("ECHO", b"x" * 100000)
-            sent = 0
-            try:
-                while sent < 40 * len(more):
-                    sent += s.send((more * 40)[sent:])
-            except socket.timeout:
-                pass
-            s.settimeout(PATIENCE)
+            with self.assertRaises((ConnectionResetError, BrokenPipeError)):
+                for _ in range(400):
+                    s.sendall(more)
+            # Who waits behind it gets the key, and it is not told that it has it.
+            wait_until(self, lambda: not native.call("waiters", key="much")["waiters"])
+            next_one.sendall(command("PAWL.WAIT", "much", "n", 20000, 20000))
+            wait_until(self, lambda: native.call("waiters", key="much")["waiters"])
             self.a.delete("much")
-            reader = s.makefile("rb")
-            self.assertEqual(reader.readline(), b"+OK\r\n")
-            for _ in range(sent // len(more)):
-                self.assertEqual(reader.readline(), b"$100000\r\n")
-                self.assertEqual(len(reader.readline()), 100002)
-        self.a.delete("much")
+            self.assertEqual(next_one.makefile("rb").readline(), b"+OK\r\n")
+        self.assertEqual(self.a.delete("much"), 1)
 
     def test_many_who_send_before_they_are_answered(self):
         # Bytes arrive while commands are under way and others have their turn.
@@ -230,15 +242,36 @@ class Trouble(unittest.TestCase):
                   == held)
 
     def test_rights_hold(self):
+        rules = "".join("allow = %s on %s/\n" % (rights, key) for key, rights in (
+            ("acquire", "acquire"), ("read", "read"), ("both", "read, acquire")))
         cluster = RedisCluster(PAWLD, masters=1)
-        cluster.extra = ("", pawltest.rights(cluster.dir, (
-            "plain", "allow = read, acquire on app/\n"), local=False) + "[node]"[:0])
+        cluster.extra = ("", pawltest.rights(cluster.dir, ("plain", rules), local=False))
+        take, renew, release, read = "take renew release read".split()
+        table = ((take, "SET %s v NX PX 20000"), (take, "PAWL.WAIT %s v 20000 0"),
+                 (renew, "SET %s v XX PX 20000"), (renew, "PEXPIRE %s 20000"),
+                 (release, "DEL %s"), (release, "DELIFEQ %s v"), (read, "GET %s"),
+                 (read, "PTTL %s"), (read, "PAWL.TOKEN %s v"), (read, "PAWL.VALID %s v"),
+                 (read, "EXISTS %s"), (read, "MGET %s"))
+        # What docs/redis.md says: renewing and releasing read the key first.
+        needs = {take: {"acquire"}, renew: {"read", "acquire"}, release: {"read", "acquire"},
+                 read: {"read"}}
         with cluster:
             r = cluster.redis("a")
             self.addCleanup(r.close)
-            self.assertTrue(r.set("app/k", "v", nx=True, px=1000))
-            with self.assertRaises(redis.exceptions.NoPermissionError):
-                r.set("other", "v", nx=True, px=1000)
+            for key, rights in (("acquire", {"acquire"}), ("read", {"read"}),
+                                ("both", {"read", "acquire"}), ("other", set())):
+                for kind, words in table:
+                    try:
+                        r.execute_command(*(words % (key + "/k")).split())
+                        refused = None
+                    except redis.exceptions.NoPermissionError as e:
+                        refused = str(e)
+                    lacks = needs[kind] - rights
+                    # A key that nobody holds needs no act, so only its read is refused.
+                    may = not lacks or (key == "read" and kind in (renew, release))
+                    self.assertEqual(refused is None, may, (key, words, refused))
+                    self.assertTrue(may or any(right in refused for right in lacks),
+                                    (key, words, refused))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import threading
 import unittest
 
 import pawltest
+from auditcase import Audit
 from pawltest import PATIENCE, wait_until
 from rediscluster import RedisCluster, command, redis
 from test_tls import Certificates
@@ -63,17 +64,45 @@ class WithoutEnd(unittest.TestCase):
         self.assertTrue(self.b.set("k", "w", nx=True, px=500))
         self.cluster.nodes["a"].wait_log("kept_lock_lost")
 
-    def test_a_transfer_that_is_refused_leaves_it_without_an_end(self):
-        self.assertTrue(self.a.setnx("k", "v"))
+    def test_to_let_go_of_it_in_vain_leaves_it_without_an_end(self):
         native = self.cluster.client("a")
         self.addCleanup(native.close)
-        lock_id = native.call("get", key="k", consistency="quorum")["lock_id"]
-        with self.assertRaises(pawltest.Refused):
-            native.call("transfer", key="k", lock_id=lock_id, to="nobody")
-        wait_until(self, lambda: self.held_ms("k") > 4500)
-        self.assertEqual(self.a.ttl("k"), -1)
-        self.assertEqual(self.a.delete("k"), 1)
+        for method, more in (("transfer", {"to": "nobody"}), ("release", {"expect": "other"})):
+            self.assertTrue(self.a.setnx(method, "v"))
+            lock_id = native.call("get", key=method, consistency="quorum")["lock_id"]
+            with self.assertRaises(pawltest.Refused):
+                native.call(method, key=method, lock_id=lock_id, **more)
+        for method in "transfer", "release":
+            wait_until(self, lambda: self.held_ms(method) > 4500)
+            self.assertEqual(self.a.ttl(method), -1)
+            self.assertEqual(self.a.delete(method), 1)
         self.assertNotIn("kept_lock_lost", self.cluster.nodes["a"].log())
+
+    def test_the_connection_of_one_that_was_lost_is_closed(self):
+        with self.cluster.socket("a") as taker, self.cluster.socket("a") as other:
+            taker.sendall(command("SETNX", "k", "v"))
+            self.assertEqual(taker.recv(100), b":1\r\n")
+            self.native.call("break", key="k", now=True,
+                             token=self.native.call("get", key="k", consistency="quorum")["token"])
+            self.assertTrue(self.b.set("k", "w", nx=True, px=3000))
+            self.assertEqual(taker.recv(100), b"")
+            other.sendall(command("GET", "k"))
+            self.assertEqual(other.recv(100), b"$1\r\nw\r\n")
+        self.cluster.nodes["a"].wait_log("kept_lock_lost")
+
+    def test_its_extensions_are_audited(self):
+        path = os.path.join(self.cluster.dir, "audit.log")
+        alone = RedisCluster(PAWLD, "without_end = keep\n[audit]\nfile = %s\nwhat = all\n" % path,
+                             masters=1, cluster=SHORT).__enter__()
+        self.addCleanup(alone.__exit__)
+        with alone.redis("a") as r, alone.client("a") as native:
+            self.assertTrue(r.setnx("k", "v"))
+            token = native.call("get", key="k", consistency="quorum")["token"]
+        lines = Audit(path).wait(2, action="extend", key="k", result="ok", cause="without_end")
+        self.assertEqual([line["token"] for line in lines], [token] * len(lines))
+        # The length is the whole lease, less the drift, from when the extension began.
+        self.assertTrue(all(line["valid_ms"] == 3960 and line["took_us"] < 1000000
+                            for line in lines))
 
     def test_it_ends_with_its_node(self):
         lock = self.a.lock("n")
@@ -239,10 +268,7 @@ class Transports(unittest.TestCase):
     def start(self, auth):
         cluster = RedisCluster(PAWLD, tls=self.section, masters=1)
         self.auth = auth
-        self.certificates = Certificates(cluster.dir)
-        self.certificates.make("a", "pawl:node:a")
-        for name in ("alice", "bob", "root"):
-            self.certificates.make(name, "pawl:client:" + name)
+        self.certificates = Certificates(cluster.dir, nodes="a", clients=("alice", "bob", "root"))
         cluster.__enter__()
         self.addCleanup(cluster.__exit__)
         return cluster

@@ -12,6 +12,7 @@ import unittest
 import cli_fixture
 from cli_fixture import Case
 from pawltest import PATIENCE, Client, Cluster, Refused
+from test_terminal import Shell
 from test_tls import REFUSED, Certificates
 
 RULES = """[group:ops]
@@ -66,11 +67,8 @@ def on(right):
 class Rights(Case):
     def setUp(self):
         super().setUp()
-        self.certificates = Certificates(self.folder)
-        for name in ("a", "b", "c"):
-            self.certificates.make(name, "pawl:node:" + name)
-        for name in ("alice", "billing", "monitor", "nobody"):
-            self.certificates.make(name, "pawl:client:" + name)
+        self.certificates = Certificates(self.folder, nodes=("a", "b", "c"),
+                                         clients=("alice", "billing", "monitor", "nobody"))
         self.write(RULES % os.getuid())
 
     def path(self, node=None):
@@ -197,6 +195,17 @@ class Rights(Case):
             root.call("break", key="public/1", now=True)
         cluster.nodes["a"].wait_log(" denied what=acquire key=public/1 identity=unix:uid:4711 ",
                                     "uid=4711")
+
+    def test_who_may_not_read_is_not_told_on_the_terminal_for_whom_it_waits(self):
+        self.write("[alice]\nallow = all on *\n[billing]\nallow = acquire on *\n"
+                   "[monitor]\nallow = acquire, read on *\n")
+        cluster = self.cluster(masters=1)
+        self.connect(cluster, "alice").call("acquire", key="k", lease_ms=20000, owner="holder")
+        self.endpoints, path = "tls://" + cluster.clients["a"], self.certificates.path
+        for name, told in (("billing", "waiting for 'k'\r\n"),
+                           ("monitor", "waiting for 'k': held by holder (")):
+            Shell(self, "$PAWL run k --wait 1m --cacert %s --cert %s --key %s -- true" % (
+                path("ca.crt"), path(name + ".crt"), path(name + ".key"))).wait(told)
 
     def test_loopback_without_tls_is_plain(self):
         with Cluster(cli_fixture.PAWLD, masters=1, node="[acl]\nfile = %s\n"

@@ -7,8 +7,6 @@ have ended.
 """
 
 import os
-import pty
-import select
 import signal
 import socket
 import threading
@@ -232,43 +230,6 @@ class Ordinary(RunCase):
         self.gone_before_the_next(alive, following)
         self.assertEqual(finish(process).status, 5)
 
-    def test_the_terminal_is_the_commands_while_it_runs(self):
-        leader, terminal = pty.openpty()
-        self.addCleanup(os.close, leader)
-        script = "import os; print('mine' if os.tcgetpgrp(0) == os.getpgrp() else 'not mine')"
-        process = cli_fixture.subprocess.Popen(
-            ["setsid", "-c", "-w", cli_fixture.PAWL, "run", "k", "--", cli_fixture.sys.executable,
-             "-c", script],
-            stdin=terminal, stdout=terminal, stderr=terminal,
-            env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
-        os.close(terminal)
-        out = b""
-        while b"mine" not in out:
-            self.assertTrue(select.select([leader], [], [], PATIENCE)[0], out)
-            out += os.read(leader, 4096)
-        self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertTrue(out.startswith(b"mine"), out)
-
-    def test_a_stop_from_the_terminal_stops_the_whole_job_and_continuing_goes_on(self):
-        leader, terminal = pty.openpty()
-        self.addCleanup(os.close, leader)
-        alive = self.alive()
-        script = "exec 9>$0; trap 'exit 6' CONT; echo ready >&9; read line"
-        job = cli_fixture.subprocess.Popen(
-            ["setsid", "-c", cli_fixture.PAWL, "run", "k", "--", "sh", "-c", script, alive.path],
-            stdin=terminal, stdout=terminal,
-            stderr=terminal, env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
-        os.close(terminal)
-        self.addCleanup(job.wait, PATIENCE)
-        self.assertEqual(alive.line(), "ready")
-        os.write(leader, b"\x1a")
-        signal.alarm(int(PATIENCE))
-        _, status = os.waitpid(job.pid, os.WUNTRACED)
-        signal.alarm(0)
-        self.assertTrue(os.WIFSTOPPED(status))
-        job.send_signal(signal.SIGCONT)
-        self.assertEqual(job.wait(PATIENCE), 6)
-
 
 class KeepsItsWord(RunCase):
     def test_a_command_that_ignores_sigterm_is_gone_before_its_lease_ends_when_nodes_hang(self):
@@ -291,6 +252,22 @@ class KeepsItsWord(RunCase):
         run = finish(process)
         self.assertEqual(run.status, LOST)
         self.assertIn("'k'", run.err)
+
+    def test_without_an_answer_the_command_goes_on_for_as_long_as_configure_md_says(self):
+        for options, warned in ((["--lease", "4s"], 4 / 6), (["--lease", "4s", "--grace", "400ms"],
+                                                             0.4)):
+            before = time.monotonic()
+            process, alive = self.run_pawl(OBEDIENT, *options)
+            self.node.process.send_signal(signal.SIGSTOP)
+            try:
+                self.assertEqual(alive.line(), "told")
+                lasted = time.monotonic() - before
+                self.assertEqual(finish(process).status, LOST)
+            finally:
+                self.node.process.send_signal(signal.SIGCONT)
+            # The lease, less the warn time, a tenth and 2 % of the lease, and 1 % of drift.
+            self.assertGreater(lasted, 4 - warned - 0.4 - 0.08 - 0.04 - 0.02)
+            self.succeeds(self.pawl("wait", "k", "--for", "free", "--timeout", "20s"))
 
     def test_when_the_node_dies_the_command_has_its_grace(self):
         process, alive = self.run_pawl(OBEDIENT, "--lease", "1s", "--json")
@@ -315,7 +292,9 @@ class KeepsItsWord(RunCase):
             process.send_signal(signal.SIGSTOP)
             self.gone_before_the_next(alive, following)
             process.send_signal(signal.SIGCONT)
-            self.assertEqual(finish(process).status, LOST)
+            run = finish(process)
+            self.assertEqual(run.status, LOST)
+            self.assertIn("this process stood still until the lease was over", run.err)
             # The next one holds it: pawl has not touched it.
             self.assertTrue(self.pawl("get", "k", "--json").json["held"])
             self.pawl("break", "k", "--now")
@@ -473,6 +452,32 @@ class InACluster(Case):
             cluster.nodes["b"].signal(signal.SIGCONT)
             self.succeeds(pawl("acquire", "k", "--wait", "20s", "--lease", "2s",
                                endpoints=endpoints))
+
+    def tries(self, endpoints, *options):
+        """Runs a command that does not get the key; returns for how many seconds it tried."""
+        before = time.monotonic()
+        run = pawl("run", "k", *options, "--", "true", endpoints=endpoints)
+        self.assertEqual(run.status, UNREACHABLE, run.err)
+        return time.monotonic() - before
+
+    def test_it_tries_for_its_timeout_if_no_node_answers_and_else_for_its_wait(self):
+        with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
+            endpoints = ",".join(cluster.clients.values())
+            for name in "bc":
+                cluster.nodes[name].signal(signal.SIGSTOP)
+            cluster.nodes["a"].wait_log(" quorum_lost ")
+            # Node a answers that there is no quorum, at once or when it has asked the others.
+            self.assertLess(self.tries(cluster.clients["a"], "--timeout", "1m"), 20)
+            self.assertGreater(self.tries(cluster.clients["a"], "--wait", "1s"), 1)
+            cluster.nodes["a"].signal(signal.SIGSTOP)
+            hung = self.tries(endpoints, "--timeout", "700ms")
+            waited = self.tries(endpoints, "--timeout", "700ms", "--wait", "600ms")
+            for name in "abc":
+                cluster.nodes[name].kill()
+            gone = self.tries(endpoints, "--timeout", "700ms")
+            for tried, least in ((hung, 0.7), (waited, 1.3), (gone, 0.7)):
+                self.assertGreater(tried, least)
+                self.assertLess(tried, least + 4)
 
     def test_a_lock_that_ends_with_the_connection_outlives_a_majority_until_its_lease_is_over(self):
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:

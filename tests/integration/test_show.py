@@ -163,8 +163,21 @@ class Show(unittest.TestCase):
         self.assertEqual((losses["short"]["cause"], losses["short"]["owner_hex"]),
                          ("expired", "fe"))
         self.assertEqual((losses["cut"]["cause"], losses["cut"]["owner"]), ("taken", "victim"))
-        self.assertEqual([(o["method"], o["subject"], o["identity"]) for o in said["orders"]],
-                         [("break", "cut", "plain")])
+        self.assertEqual([(o["method"], o["subject"], o["identity"], o["result"])
+                          for o in said["orders"]], [("break", "cut", "plain", "ok")])
+
+    def test_what_was_refused_is_told_as_refused(self):
+        with self.cluster.client("b") as client:
+            for method, params, code in (
+                    ("break", {"key": "nothing", "token": 1}, "not_found"),
+                    ("cluster_promote", {"name": "nobody"}, "not_found")):
+                with self.assertRaises(pawltest.Refused) as refused:
+                    client.call(method, **params)
+                self.assertEqual(refused.exception.code, code)
+        orders = self.json("/v1/recent", node="b")["orders"]
+        self.assertEqual([(o["method"], o["subject"], o["result"]) for o in orders],
+                         [("cluster_promote", "nobody", "not_found"),
+                          ("break", "nothing", "not_found")])
 
     def test_who_asks_by_a_name_is_refused(self):
         """Otherwise a page of somebody else could read the port through a browser."""
@@ -198,10 +211,7 @@ class Rights(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.mkdtemp(prefix="pawl-show-")
         cls.addClassCleanup(shutil.rmtree, folder)
-        cls.certificates = c = Certificates(folder)
-        c.make("a", "pawl:node:a")
-        for name in ("alice", "bob", "carol"):
-            c.make(name, "pawl:client:" + name)
+        cls.certificates = c = Certificates(folder, nodes="a", clients=("alice", "bob", "carol"))
         cls.address = "127.0.0.1:%d" % pawltest.free_port()
         cls.rules = pawltest.rights(
             folder, ("alice", ALL), ("carol", "allow = read on mine/\n"), local=False)

@@ -21,10 +21,14 @@ REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
 class Certificates:
     """An authority in a directory, with the certificates that it has signed."""
 
-    def __init__(self, directory, days=2):
+    def __init__(self, directory, days=2, nodes=(), clients=()):
         self.dir, self.days = directory, days
         self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt",
                  "-days", str(days))
+        for name in nodes:
+            self.make(name, "pawl:node:" + name)
+        for name in clients:
+            self.make(name, "pawl:client:" + name)
 
     def run(self, *arguments, **options):
         subprocess.run(("openssl",) + arguments + (("-newkey", "ec", "-pkeyopt",
@@ -55,10 +59,7 @@ class Tls(unittest.TestCase):
     def setUp(self):
         directory = tempfile.mkdtemp(prefix="pawl-tls-")
         self.addCleanup(shutil.rmtree, directory)
-        self.certificates = Certificates(directory)
-        for name in "abc":
-            self.certificates.make(name, "pawl:node:" + name)
-        self.certificates.make("alice", "pawl:client:alice")
+        self.certificates = Certificates(directory, nodes="abc", clients=("alice",))
         self.certificates.make("bob", "pawl:client:bob")
 
     def section(self, _, name):

@@ -6,13 +6,12 @@ import asyncio
 import contextvars
 
 import clients
-import cluster as clusters
 import history
 import locks
 import rpc
 
 SOON_MS = 2000
-LONG_MS = clusters.MAX_LEASE_MS - 200
+LONG_MS = clients.MAX_LEASE_MS - 200
 QUICK_NS = 10 * 1000000
 SETTLE_S, TURN_S = 0.02, 0.1
 MUST = contextvars.ContextVar("must", default={})  # Each task has its own value.
@@ -230,7 +229,7 @@ class Calm(clients.Client):
 
     # ---- a planned stop of everything ----
 
-    async def planned(self, faults):
+    async def planned(self, do, nemesis):
         """Stops all nodes while some locks are held and one was released, and starts them again;
         the first start of one node fails. Returns the arguments of after_planned."""
         held = [await self.held(self.key("held")) for _ in range(3)]
@@ -240,16 +239,16 @@ class Calm(clients.Client):
             await lock.extend(connection)
         left_ms = [lock.left_ms() for lock, _ in held]
         began = rpc.now()
-        faults.tell("planned_stop_of_all")
+        nemesis.tell("planned_stop_of_all")
         for node in self.cluster.nodes.values():
-            await faults.do(node.end)
+            await do(node.end)
         left_ms = min(left_ms) - (rpc.now() - began) // 1000000
         unlucky = self.random.choice(sorted(self.cluster.nodes.values(), key=lambda n: n.name))
-        if await faults.do(unlucky.start_in_vain) == 0:
+        if await do(unlucky.start_in_vain) == 0:
             self.complain("%s starts although its port is taken" % unlucky.name)
         until = rpc.now() + left_ms * 1000000  # The time of a lease goes on with the start.
         for node in self.cluster.nodes.values():
-            await faults.do(node.start, faults.rate(node))
+            await do(nemesis.start, node)
         return [lock for lock, _ in held], gone, until
 
     async def after_planned(self, held, gone, until):

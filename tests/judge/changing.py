@@ -4,7 +4,6 @@ their lock with their connection and come back with its lock_id."""
 import asyncio
 
 import locks
-import operators
 
 LEASE_MS = 4000
 
@@ -73,27 +72,26 @@ async def together(calm, keys, done):
         await lock.release(await calm.at())
 
 
-async def change(calm, operator):
+async def change(calm, do, operators):
     """Lets one master and one spare node change places, and complains if that fails."""
     nodes, done = calm.cluster.nodes, asyncio.Event()
     out, into = calm.random.choice(calm.cluster.masters), calm.random.choice(calm.cluster.spares)
     masters = [m for m in calm.cluster.masters if m != out] + [into]
     replicas = [n for n in nodes if n not in masters]
-    named = [["%s=%s" % (n, nodes[n].address) for n in names] for names in (masters, replicas)]
     actors = [hold(calm, calm.key("held"), done)] + [share(calm, key, done)
                                                      for key in [calm.key("shares")] * 3]
     actors += [die(calm, calm.key("dies"), done) for _ in range(4)]
     actors += [together(calm, [calm.key("pair"), calm.key("pair")], done) for _ in range(3)]
     tasks = [asyncio.ensure_future(actor) for actor in actors]
     await asyncio.sleep(calm.random.uniform(0, 0.1))
-    answer = await operator.ask(calm.random.choice(sorted(calm.cluster.masters)),
-                                "cluster_set_nodes", operators.CHANGE_S, masters=named[0],
-                                replicas=named[1])
-    operator.write("change", answer, method="cluster_set_nodes", asked=masters)
+    asked = nodes[calm.random.choice(sorted(calm.cluster.masters))]
+    result, message = await do(lambda: operators.ask(
+        asked, "cluster_set_nodes", masters=calm.cluster.named(masters),
+        replicas=calm.cluster.named(replicas)))
     await asyncio.sleep(0.3)
     done.set()
     await asyncio.gather(*tasks)
     calm.close_all()
-    if not answer.ok:
+    if result != "ok":
         calm.complain("a change of the masters is answered %s although all nodes are well: %s"
-                      % (answer.result, answer.data.get("message")))
+                      % (result, message))

@@ -4,15 +4,15 @@ Each stands for a process of its own. What they do is drawn from the seed."""
 import asyncio
 import random
 
-import cluster as clusters
 import locks
 import rpc
 import shapes
 
+HOSTS = ["k1", "k2", "k3"]
 KEYS = {"exclusive": ["x1", "x2", "x3", "x4"], "shared": ["r1", "r2"], "permits": ["s1", "s2"]}
 PERMITS_OF = {"s1": 3, "s2": 5}
 EVERY_KEY = [k for keys in KEYS.values() for k in keys]
-MAX_LEASE_MS, LATE_MS = clusters.MAX_LEASE_MS, 10000
+MAX_LEASE_MS, LATE_MS = 5000, 10000
 
 
 class Client:
@@ -21,8 +21,7 @@ class Client:
     def __init__(self, cluster, history, number, seed, rate=1.0):
         self.cluster, self.history, self.number, self.rate = cluster, history, number, rate
         self.random = random.Random("client %d %d" % (number, seed))
-        self.host, self.owner = (clusters.CLIENT_HOSTS[number % len(clusters.CLIENT_HOSTS)],
-                                 "client%d" % number)
+        self.host, self.owner = HOSTS[number % len(HOSTS)], "client%d" % number
         self.values = self.connected = 0
         # The connection in use, and the other ones that are still open.
         self.current, self.others = None, []

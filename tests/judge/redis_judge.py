@@ -1,81 +1,66 @@
 """The judge of holders that lock with redis-py; see scripts/judge-redis."""
 
 import argparse
-import asyncio
 import collections
-import contextlib
 import json
 import os
-import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
-import cluster as clusters
-import faults
-import history
-import netns
-import rpc
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "nodes"))
+
+import cluster as clusters  # noqa: E402
+import checker  # noqa: E402
+import clients  # noqa: E402
+import command  # noqa: E402
+import history  # noqa: E402
+import judge  # noqa: E402
+import nemesis  # noqa: E402
+
 HOLDERS, KEYS, PORT = 50, 20, 6379
 # From one fault to the next, in seconds. With shorter ones there is hardly ever a quorum of three.
 PAUSES = (0.3, 4.0)
 # How long the holders wait for an answer, which is also what a node adds to each lease ([redis]
 # slack). So a belief that begins with a late answer ends before the lease does (docs/redis.md).
 SLACK_MS = 1000
-# By how much beliefs may overlap: a holder's thread may run only some time after the answer came.
-LATE_NS = 100 * 1000 * 1000
+REDIS = ("listen_redis = {host}:%d\n[redis]\nslack = %dms\nwithout_end = keep\n" % (PORT, SLACK_MS))
+# Rows of tests/mutants. Without these rules, the judge must find what goes wrong within so many
+# runs of so many seconds.
+MUTANTS = ("a quorum read counts the latest end as certain",
+           "cas writes over what was set after its read",
+           "an update does not heed a last value",
+           "leases of dialects do not cover the drift",
+           "a late SET with XX overwrites the value of the next holder")
+TRIES, TRY_S = 6, 60.0
 END_S, BIRTH_S = 60, 30
 # A holder that does not run when its answer comes takes the time for later than it was. So holders
 # go before other work on the machine.
 AT_ONCE = ["nice", "-n", "-15"]
 # How often the server of Redis is killed, when the judge is proven.
 PROOF_S, PROOF_KILLS = 12, 8
-
-
-def overlaps(beliefs, allowed=LATE_NS):
-    """Returns pairs of beliefs of the same key that overlap by more than is allowed, in ns."""
-    found, last = [], {}
-    for b in sorted(beliefs, key=lambda b: b["begin"]):
-        before = last.get(b["key"])
-        if before and min(before["end"], b["end"]) - b["begin"] > allowed:
-            found.append((before, b))
-        if not before or b["end"] > before["end"]:
-            last[b["key"]] = b
-    return found
-
-
-def old_tokens(beliefs):
-    """Returns pairs of beliefs of the same key whose tokens do not grow with the time."""
-    found, last = [], {}
-    for b in sorted((b for b in beliefs if "token" in b), key=lambda b: b["begin"]):
-        before = last.get(b["key"])
-        if before and b["token"] <= before["token"]:
-            found.append((before, b))
-        last[b["key"]] = b
-    return found
+# What has to happen in a minute, or the run shows nothing.
+LEAST = {"acquired": 120, "released": 30, "extended": 12}
 
 
 class Holders:
     """The processes of the holders. Use it in a with statement."""
 
-    def __init__(self, folder, addresses, seed, start, hosts):
-        """`start` is called like subprocess.Popen, with the name of a host before it."""
+    def __init__(self, folder, whose, addresses, seed, start):
+        """`whose` are the servers, `pawl` or `redis`. `start` is called like subprocess.Popen,
+        with the name of a host before it."""
         self.files, self.processes = [], []
-        share = [HOLDERS // len(hosts) + (n < HOLDERS % len(hosts)) for n in range(len(hosts))]
-        for n, host in enumerate(hosts):
-            path = os.path.join(folder, "holders-%s" % host)
-            self.files.append(path)
-            with open(path, "w", encoding="utf-8") as out:
+        for n, host in enumerate(clients.HOSTS):
+            share = HOLDERS // len(clients.HOSTS) + (n < HOLDERS % len(clients.HOSTS))
+            self.files.append(os.path.join(folder, "holders-%s.jsonl" % host))
+            with open(self.files[-1], "w", encoding="utf-8") as out:
                 self.processes.append(start(
                     host, ["setpriv", "--pdeathsig", "KILL", "--", *AT_ONCE, sys.executable,
-                           os.path.join(HERE, "redis_holders.py"), str(seed * 10 + n),
-                           str(share[n]), str(KEYS), str(SLACK_MS), *addresses],
+                           os.path.join(HERE, "redis_holders.py"), str(seed * 10 + n), str(share),
+                           str(KEYS), str(SLACK_MS), whose, *addresses],
                     stdin=subprocess.PIPE, stdout=out))
 
     def __enter__(self):
@@ -91,61 +76,36 @@ class Holders:
                 process.kill()
                 process.wait()
 
-    def told(self):
-        """Returns (beliefs, counts), once the processes have ended."""
-        beliefs, counts = [], collections.Counter()
+    def counts(self):
+        """Returns what the holders have counted, once the processes have ended."""
+        counts = collections.Counter()
         for path in self.files:
             with open(path, encoding="utf-8") as f:
-                lines = [json.loads(line) for line in f]
-            if not lines or "counts" not in lines[-1]:
-                raise clusters.Broken("holders ended before they were told to: see " + path)
-            beliefs += lines[:-1]
-            counts.update(lines[-1]["counts"])
-        return beliefs, counts
+                last = (f.readlines() or ["{}"])[-1]
+            if "counts" not in json.loads(last):
+                raise clusters.Failed("holders ended before they were told to: see " + path)
+            counts.update(json.loads(last)["counts"])
+        return counts
 
 
 # ---- Pawl ----
 
-async def strike(options, cluster, log, folder):
-    """Starts the cluster, and lets the holders work while faults strike. Returns (beliefs, counts
-    of the holders, counts of the faults)."""
-    fault = faults.Faults(cluster, log, options.seed, pauses=PAUSES)
-    try:
-        for node in cluster.nodes.values():
-            await fault.do(node.start, fault.rate(node))
-        await born(cluster)
-        addresses = ["%s:%d" % (n.host, PORT) for n in cluster.nodes.values()]
-        with Holders(folder, addresses, options.seed % 1000, cluster.net.popen,
-                     clusters.CLIENT_HOSTS) as holders:
-            await fault.run(options.seconds)
-        for node in cluster.nodes.values():
-            await fault.do(node.end)
-        return (*holders.told(), fault.counts)
-    finally:
-        fault.close()
-
-
-async def born(cluster):
-    end = rpc.now() + BIRTH_S * 1e9
-    for node in cluster.nodes.values():
-        while True:
-            connection = await rpc.connect_here(node.unix, node.name)
-            answer = await connection.call("status", 3.0) if connection else None
-            if connection:
-                connection.close()
-            if answer and answer.ok and answer.data["state"] == "voting":
-                break
-            if rpc.now() > end:
-                raise clusters.Broken("%s does not vote within %d s" % (node.name, BIRTH_S))
-            await asyncio.sleep(0.1)
-
-
-def run_pawl(options, folder):
+def attack_pawl(options, folder):
     log = history.History(os.path.join(folder, "faults.jsonl"), seed=options.seed)
     try:
-        with clusters.Cluster(os.path.abspath(options.build), folder, 3, 0, options.pawld,
-                              redis=(PORT, SLACK_MS)) as cluster:
-            return asyncio.run(strike(options, cluster, log, folder))
+        with clusters.Cluster(options, folder, 3, hosts=clients.HOSTS, more=REDIS,
+                              settings=clusters.timing(clients.MAX_LEASE_MS,
+                                                       judge.REQUEST_TIMEOUT_MS)) as cluster:
+            attacker = nemesis.Nemesis(cluster, log, options, nemesis.FAULTS, pauses=PAUSES)
+            attacker.start_all()
+            clusters.wait_until(cluster.well, "the cluster's birth", BIRTH_S)
+            addresses = ["%s:%d" % (n.host, PORT) for n in cluster.nodes.values()]
+            with Holders(folder, "pawl", addresses, options.seed % 1000,
+                         cluster.net.popen) as holders:
+                attacker.strike(options.seconds)
+            for node in cluster.nodes.values():
+                node.end()
+            return {**holders.counts(), **attacker.counts}
     finally:
         log.close()
 
@@ -179,109 +139,69 @@ class Server:
         self.kill()
 
 
-def run_redis(options, folder):
+def attack_redis(options, folder):
     with Server(folder) as server:
-        with Holders(folder, ["127.0.0.1:%d" % server.port], options.seed % 1000,
-                     lambda host, *words, **more: subprocess.Popen(*words, **more),
-                     clusters.CLIENT_HOSTS) as holders:
+        with Holders(folder, "redis", ["127.0.0.1:%d" % server.port], options.seed % 1000,
+                     lambda host, *words, **more: subprocess.Popen(*words, **more)) as holders:
             for _ in range(PROOF_KILLS):
                 time.sleep(PROOF_S / PROOF_KILLS)  # The faults of this run come at fixed times.
                 server.kill()
                 server.start()
-        return (*holders.told(), {"kill": PROOF_KILLS})
+        return {**holders.counts(), "kill": PROOF_KILLS}
 
 
-# ---- a run ----
+# ---- proofs ----
 
-def line_of(counts):
-    return ", ".join("%s %d" % item for item in sorted(counts.items()))
-
-
-def say(pairs, what):
-    for one, other in pairs[:20]:
-        print("%s: %s and %s, which begins %.1f ms before the end of the first"
-              % (what, one, other, (one["end"] - other["begin"]) / 1e6), flush=True)
-
-
-def judged(name, told, seconds):
-    """Prints what came of a run. Returns its violations, and why it shows nothing, or None."""
-    beliefs, counts, strikes = told
-    found, old = overlaps(beliefs), old_tokens(beliefs)
-    say(found, "OVERLAP")
-    say(old, "TOKENS")
-    worst = max([min(a["end"], b["end"]) - b["begin"] for a, b in overlaps(beliefs, 0)],
-                default=0)
-    print("%s: %d beliefs with %d tokens; %d overlaps of more than is allowed, the longest is "
-          "%.1f ms; %s; faults: %s" % (
-              name, len(beliefs), sum("token" in b for b in beliefs), len(found), worst / 1e6,
-              line_of(counts), line_of(strikes)), flush=True)
-    few = [what for what, least in (("acquired", 2.0), ("released", 0.5), ("extended", 0.2))
-           if counts[what] < least * seconds]
-    return len(found) + len(old), "too rarely: " + ", ".join(few) if few else None
-
-
-@contextlib.contextmanager
-def folder_of(keep):
-    folder = tempfile.mkdtemp(prefix="pawl-judge-redis-")
-    try:
-        yield folder
-    finally:
-        if keep:
-            print("what the holders believed, and the logs, are in " + folder, flush=True)
-        else:
-            shutil.rmtree(folder)
-
-
-def prove(options):
-    """Returns whether the judge finds overlaps at a server that forgets."""
+def prove_by_redis(options):
+    """Returns whether the judge finds overlaps at a server that forgets; None if there is none."""
     if not shutil.which("redis-server"):
         print("skipped: the judge is not proven: the program redis-server is missing")
         return None
-    with folder_of(options.keep) as folder:
-        violations, few = judged("a server of Redis that forgets", run_redis(options, folder),
-                                 PROOF_S)
-    if few or not violations:
-        print("FAILED: the judge finds nothing: " + (few or "no overlap"), flush=True)
-    return not few and violations > 0
+    with command.folder_of(options) as (folder, good):
+        violations, counts, failure = command.attempt(options, folder, attack_redis)
+        good["is"] = True
+    checker.say(violations, most=1)
+    print("a server of Redis that forgets: %s" % nemesis.line_of(counts), flush=True)
+    overlaps = [v for v in violations if v[0] == "exclusion"]
+    failure = failure or (not overlaps and "no overlap") or command.too_little(
+        argparse.Namespace(seconds=PROOF_S), counts, LEAST)
+    if failure:
+        print("FAILED: the judge finds nothing: %s" % failure, flush=True)
+    return not failure
 
 
-def good_run(options):
-    print("seed %d: %d holders of %d keys, %.0f s" % (options.seed, HOLDERS, KEYS,
-                                                      options.seconds), flush=True)
-    with folder_of(options.keep) as folder:
-        try:
-            violations, few = judged("Pawl", run_pawl(options, folder), options.seconds)
-        except clusters.Broken as e:
-            violations, few = 0, str(e)
-    if violations or few:
-        print("FAILED with seed %d: %s" % (options.seed, few or "%d violations" % violations),
-              flush=True)
-    return not violations and not few
+def prove_mutants(options):
+    """Returns for each of the rules whether the judge notices nodes without it."""
+    import prove  # This builds nodes, and needs what only some runs have.
+    found = []
+    for name in (name for name in MUTANTS if options.only in name):
+        pawld = prove.broken_nodes(options.build, name)
+        for attempt in range(TRIES):
+            one = argparse.Namespace(**{**vars(options), "pawld": pawld, "seconds": TRY_S,
+                                        "seed": options.seed + attempt})
+            violations, failure = command.quiet_run(one, attack_pawl)
+            if violations:
+                break
+        found.append(bool(violations))
+        checker.say(violations, most=1)
+        print("%s: %s, run %d, seed %d%s" % ("found" if violations else "NOT FOUND", name,
+                                             attempt + 1, one.seed,
+                                             ", " + failure if failure else ""), flush=True)
+    return found
 
 
-def interrupted(*_):
-    raise KeyboardInterrupt
+def run(options):
+    if options.prove:
+        verdicts = prove_mutants(options)
+    else:
+        verdicts = [prove_by_redis(options),
+                    command.one_run(options, "%d holders of %d keys" % (HOLDERS, KEYS),
+                                    attack_pawl, LEAST)]
+    print("%d passed, %d failed" % (verdicts.count(True), verdicts.count(False)))
+    return verdicts
 
 
 def main(text):
-    parser = argparse.ArgumentParser(prog="judge-redis", description=text,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--build", required=True, help="the build directory")
-    parser.add_argument("--pawld", help="use this pawld instead of the build's")
-    parser.add_argument("--keep", action="store_true",
-                        help="keep what the holders believed and the logs")
-    options = parser.parse_args()
-    unable = netns.why_not()
-    if unable:
-        print("skipped: judge-redis: " + unable)
-        return 0
-    pawld = options.pawld or os.path.join(options.build, "src", "node", "pawld")
-    if not os.path.exists(pawld):
-        parser.error("there is no " + pawld)
-    signal.signal(signal.SIGTERM, interrupted)
-    options.seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    results = [prove(options), good_run(options)]
-    print("%d passed, %d failed" % (results.count(True), results.count(False)))
-    return 1 if False in results else 0
+    parser = command.options("judge-redis", text)
+    command.add_proofs(parser)
+    return command.main(parser, run)

@@ -2,32 +2,10 @@
  * (first_values_walk.c). */
 #include "first_values.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 struct world w;
-int without = -1;
-bool traced, broken;
-uint64_t dice;
 
 bool rule(enum rule r) {
 	return without != (int)r;
-}
-
-void say(const char *format, ...) {
-	if (traced) {
-		va_list args;
-		va_start(args, format);
-		vprintf(format, args);
-		va_end(args);
-	}
-}
-
-uint32_t throw_of(uint32_t sides) {
-	dice ^= dice << 13;
-	dice ^= dice >> 7;
-	dice ^= dice << 17;
-	return (uint32_t)((dice >> 32) % sides);
 }
 
 void raise_to(uint16_t *value, uint16_t to) {

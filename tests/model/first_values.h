@@ -2,8 +2,7 @@
 #ifndef PAWL_TESTS_FIRST_VALUES_H
 #define PAWL_TESTS_FIRST_VALUES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "walks.h"
 
 enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, REPAIRS = 2,
 	VERSIONS = ATTEMPTS + UPDATES, NOBODY = 255 };
@@ -64,16 +63,10 @@ struct world {
 };
 
 extern struct world w;
-/* The rule that is left out; -1: none is. */
-extern int without;
-extern bool traced, broken;
-extern uint64_t dice;
 
 /* first_values.c: what has to hold, and the masters. A function that does something returns whether
  * there was anything to do. */
 bool rule(enum rule r);
-__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
-uint32_t throw_of(uint32_t sides);
 void raise_to(uint16_t *value, uint16_t to);
 int holders(void);
 void answered(uint8_t version);

@@ -1,15 +1,10 @@
 /* first_values_walk.c: a small model of the rules for first values (docs/protocol.md, section 2,
  * Acquire and Update). There is one lock_id, and three masters that coordinate; there are attempts
  * to acquire the lock, updates, lost records and promises, records that are learned, and one
- * restart. Messages may take as long as they like. The model walks at random. With all rules no
- * walk may break a promise; with any one of them removed some walk has to.
- *
- *   pawl-first-values [--walks N] [--without RULE [--trace]]
+ * restart. Messages may take as long as they like. The model walks at random (walks.h).
  */
 #include "first_values.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RULE_TEXT(name, text) text,
@@ -58,13 +53,11 @@ static void open_with(int but, int not) {
 	}
 }
 
-static bool walk(uint64_t seed) {
+static void walk(void) {
 	bool slow[PLACES];
-	dice = seed * 0x9E3779B97F4A7C15u + 1;
 	memset(&w, 0, sizeof w);
 	memset(w.base, NOBODY, sizeof w.base);
 	w.newest = NOBODY;
-	broken = false;
 	for (int i = 0; i < MASTERS; i++) {
 		w.masters[i].clock = (uint16_t)(throw_of(4) * throw_of(4));
 	}
@@ -87,54 +80,9 @@ static bool walk(uint64_t seed) {
 			(void)act(place / 9, (int)(place % 9) / 3, (int)(place % 3));
 		}
 	}
-	return !broken;
-}
-
-/* Returns 0 if no walk breaks anything. */
-static uint64_t first_broken(uint64_t walks) {
-	for (uint64_t seed = 1; seed <= walks; seed++) {
-		if (!walk(seed)) {
-			return seed;
-		}
-	}
-	return 0;
-}
-
-static int all_rules(uint64_t walks) {
-	uint64_t seed = first_broken(walks);
-	printf("all rules: %s", seed ? "BROKEN" : "no walk breaks anything");
-	printf(seed ? " by walk %llu\n" : "\n", (unsigned long long)seed);
-	int failed = seed != 0;
-	for (without = 0; without < RULE_COUNT; without++) {
-		seed = first_broken(MOST_WALKS);
-		printf("without \"%s\": %s %llu\n", rules[without], seed ? "broken by walk"
-			: "FOUND NOTHING in", (unsigned long long)(seed ? seed : MOST_WALKS));
-		failed |= seed == 0;
-	}
-	return failed;
 }
 
 int main(int argc, char **argv) {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	uint64_t walks = 1000000;
-	bool trace = false;
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--walks") == 0 && i + 1 < argc) {
-			walks = strtoull(argv[++i], NULL, 10);
-		} else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc) {
-			without = (int)strtol(argv[++i], NULL, 10);
-		} else if (strcmp(argv[i], "--trace") == 0) {
-			trace = true;
-		} else {
-			fprintf(stderr, "usage: "
-				"pawl-first-values [--walks N] [--without RULE [--trace]]\n");
-			return 2;
-		}
-	}
-	if (without < 0 && !trace) {
-		return all_rules(walks);
-	}
-	uint64_t seed = first_broken(walks);
-	traced = trace;
-	return seed ? (void)walk(seed), 1 : 0;
+	return walks_main(&(struct walks){ "pawl-first-values", rules, RULE_COUNT, 1000000,
+		MOST_WALKS, walk }, argc, argv);
 }

@@ -319,6 +319,7 @@ struct world *world_new(const struct scope *scope, const struct allocator *memor
 	o.outside = scope->outside;
 	o.max_lease = LEASE;
 	o.limits.released = 4;
+	o.limits.lacked = 2;
 	o.replies = 4;
 	/* The check runs once after each event, below. */
 	o.unchecked = true;

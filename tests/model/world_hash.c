@@ -305,18 +305,18 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 		(uint64_t)core->adopting << 3 | (uint64_t)core->remembers <<
 		4 | (uint64_t)core->complete << 5 | (uint64_t)core->store.finish.active << 6 |
 		(uint64_t)core->conflict << 7);
-	mix(h, core->membership.ballot_drawn << 2 | (uint64_t)core->peering.isolated << 1 |
-		core->membership.forced);
+	mix(h, core->membership->ballot_drawn << 2 | (uint64_t)core->peering.isolated << 1 |
+		core->membership->forced);
 	mix_time(h, core->adopted_at);
 	mix_time(h, core->peering.near_at);
-	mix_time(h, core->membership.voters_at);
-	mix_time(h, core->membership.finish_at);
-	for (uint32_t i = 0; i < core->recovery.announced.count; i++) {
-		mix_id(h, core->recovery.announced.masters[i]);
+	mix_time(h, core->membership->voters_at);
+	mix_time(h, core->membership->finish_at);
+	for (uint32_t i = 0; i < core->recovery->announced.count; i++) {
+		mix_id(h, core->recovery->announced.masters[i]);
 	}
 	hash_finish(h, core);
-	hash_state_transfer(h, &core->recovery.transfer);
-	hash_change(h, &core->membership.change);
+	hash_state_transfer(h, &core->recovery->transfer);
+	hash_change(h, &core->membership->change);
 }
 
 static void hash_keys(uint64_t *h, const struct core *core, const struct table *t) {
@@ -342,6 +342,18 @@ static uint64_t hash_granted(const struct core *core, const struct granted *b) {
 	return h;
 }
 
+/* What has ended before any round that is under way makes no difference. */
+static void hash_lacks(uint64_t *h, const struct core *core, const struct lacking_place *p) {
+	for (uint32_t i = 0; i < core->limits.lacked * (LACKS_A_PLACE + 1); i++) {
+		const uint32_t at = i / core->limits.lacked, place = i % core->limits.lacked;
+		const struct lacking *l = at ? &p[place].lacks[at - 1] : &p[place].rest;
+		const span_ns ago = instant_elapsed_short(core->now, l->at);
+		mix(h, ago < 2 * core->config.request_timeout ? (uint64_t)ago : UINT64_MAX);
+		mix(h, l->tag);
+		mix_ballot(h, l->noted);
+	}
+}
+
 static void hash_tables(uint64_t *h, const struct core *core) {
 	hash_keys(h, core, core->store.live);
 	mix(h, (uint64_t)core->store.staging_use);
@@ -361,18 +373,8 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			mix_time(h, p->until);
 		}
 	}
-	/* What has ended before any round that is under way makes no difference. */
-	for (uint32_t i = 0; i < LACKED_PLACES; i++) {
-		if (instant_elapsed_short(core->now, core->store.lacked[i]) <
-			2 * core->config.request_timeout) {
-			mix_time(h, core->store.lacked[i]);
-		}
-		if (instant_elapsed_short(core->now, core->store.lost[i].at) <
-			2 * core->config.request_timeout) {
-			mix_time(h, core->store.lost[i].at);
-		}
-		mix_ballot(h, core->store.lost[i].noted);
-	}
+	hash_lacks(h, core, core->store.lacked);
+	hash_lacks(h, core, core->store.lapsed);
 	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
 		mix(h, core->store.extended[i].name);
 		mix(h, core->store.extended[i].by);
@@ -394,6 +396,10 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 	mix_time(h, core->repair.tick_at);
 	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_evaluated << 1 |
 		core->changes.sync_hurry);
+	if (s && s->judging.active) {
+		mix(h, (uint64_t)s->judging.from << 32 | s->judging.leaf);
+		mix(h, (uint64_t)s->judging.keys << 32 | s->judging.reports);
+	}
 	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
 		mix(h, s->suspects[i]);
 		mix(h, s->differs[i]);
@@ -419,7 +425,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 	}
 	mix_time(h, core->node.last_step);
 	mix_time(h, core->store.vote_began);
-	mix_time(h, core->recovery.rejoin_at);
+	mix_time(h, core->recovery->rejoin_at);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		hash_peer(h, &core->peers[i]);
 	}

@@ -90,12 +90,15 @@ class Walk:
             f.write(blocks("ini")[0][1])
         self.shell = Shell(directory, self.machines)
         self.holder = None
+        self.found = []
 
     # ---- what happens to machines between blocks, and what must be so afterwards ----
     # A text that the block contains says which block it is.
 
     def before(self, text):
-        if "replace b r3" in text:
+        if text.endswith("production/install\n") and not self.found:
+            self.find_directories()
+        elif "replace b r3" in text:
             self.hold()
             self.happens("machine b dies")
             self.machines.power_off(2)
@@ -116,6 +119,7 @@ class Walk:
                 self.machines.power_off(number)
 
     def after(self, text):
+        self.keep_directories()
         if "status --all" in text and "clients/ops/env" in text and not self.holder:
             self.await_states({"voting": 5})
         elif "replace b r3" in text or "replace c c" in text or "d=10.0.0.24" in text:
@@ -132,6 +136,29 @@ class Walk:
         elif "add-replica a " in text:
             self.await_states({"voting": 1, "following": 1})
         self.still_held()
+
+    def find_directories(self):
+        """Puts directories on a host whose names an installation might take for its own. On another
+        host the installation's own directory is somebody else's: it is refused there, and goes on
+        once that is moved away."""
+        self.happens("machine a has a clone in ~/pawl, and the user has files in /etc/pawl/new")
+        for place in ("root/pawl", "root/pawl.new", "root/pawl.former", "etc/pawl/new"):
+            path = os.path.join(self.machines.root(1), place, "precious")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="ascii") as f:
+                f.write(place)
+            self.found.append(path)
+        theirs = os.path.join(self.machines.root(5), "var/lib/pawl-deploy")
+        os.makedirs(theirs)
+        said = self.shell.run("production/install e 2>&1 || true")
+        if "/var/lib/pawl-deploy on this host was not made by pawl deploy" not in said:
+            raise Failed("install took somebody's directory for its own")
+        os.rmdir(theirs)
+
+    def keep_directories(self):
+        for path in self.found:
+            if not os.path.exists(path):
+                raise Failed("%s was removed" % path)
 
     def happens(self, what):
         print("       * %s" % what, flush=True)
@@ -187,6 +214,7 @@ class Walk:
         self.holder.terminate()
         self.holder.wait()
         self.holder = None
+        self.found = []
 
     # ---- the pages ----
 

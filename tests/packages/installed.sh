@@ -45,6 +45,7 @@ check "the manual pages are there" there /usr/share/man/man1/pawl{,-run,-deploy,
 	/usr/share/man/man5/pawl{,d}.conf.5.gz /usr/share/man/man8/pawld.8.gz
 check "three shells know the command" there /usr/share/bash-completion/completions/pawl.bash \
 	/usr/share/zsh/vendor-completions/_pawl /usr/share/fish/vendor_completions.d/pawl.fish
+check "the guide's examples can be run" test -x /usr/share/doc/pawl/docs/guide/examples/append.sh
 check "pawl deploy finds its templates" there /usr/share/pawl/deploy/{deploy,install,install.sh,env}
 check "the node's user is there and cannot log in" \
 	grep -Eq '^pawl:.*:/var/lib/pawl:.*nologin$' /etc/passwd

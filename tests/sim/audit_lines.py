@@ -1,4 +1,4 @@
-"""Turns histories of the simulator (docs/testing.md, Histories) into audit files, as if one node
+"""Turns histories of the simulator (docs/testing/histories.md) into audit files, as if one node
 had written all lines, in true time. So `pawl audit check --one-machine` judges simulated
 clusters."""
 

@@ -12,7 +12,8 @@
 const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped",
 		"late_acquire_dropped", "repeated_at_the_same_node",
-		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together",
+		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared",
+		"releases_by_value", "held_together",
 		"transferred", "not_transferred", "downgrade_answered", "group_answered_held",
 		"group_answered_refused", "group_repeated", "group_answered_twice",
 		"binding_moved", "moved_to_a_shorter_deadline",
@@ -79,12 +80,15 @@ static void live(struct run *run) {
 	liar_master_start(run);
 	faults_start(run);
 	shortage_start(run);
+	kept_start(run);
+	watches_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;
 	run->renewing = run->profile.calm;
 	shortage_heal(run);
 	liar_master_ends(run);
 	faults_heal(run);
+	watches_heal(run);
 	progress_demand(run);
 }
 
@@ -104,6 +108,8 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		options->theme == THEMES ? "" : profile_theme_name(options->theme));
 	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
 	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
+	prng_init(&run->watches, options->seed ^ UINT64_C(0x3a7c4e5));
+	run->profile.watches_change = prng_chance(&run->watches, 1, 4);
 	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
 		run->public_locks[i] = TRACE_NONE;
 	}
@@ -118,10 +124,12 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm,
 		.liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
 		.unkind = faults_worse_than_tcp(&run->profile.adversary),
-		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush,
+		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush &&
+			!run->profile.watches_change,
 		.forgets_releases = run->profile.theme == THEME_limits,
 		.order_slack = order_slack(&run->profile),
 		.check_grants = options->check_grants,
+		.watches_change = run->profile.watches_change,
 		.ruined = options->alone ? ruined : NULL });
 	const int jump = setjmp(ruined_jump);
 	if (jump == 1 && !run->ruined) {
@@ -144,6 +152,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	checker_free(run->checker);
 	sim_free(run->sim);
 	liar_master_free(run);
+	kept_free(run);
 	free(run->locks);
 	free(run);
 }

@@ -14,6 +14,7 @@ enum run_count {
 	RUN_REPEATED_OTHER,
 	RUN_UNSURE_REPEATED,
 	RUN_SHARED,
+	RUN_RELEASES_BY_VALUE,
 	RUN_HOLD_TOGETHER,
 	RUN_TRANSFERRED,
 	RUN_NOT_TRANSFERRED,
@@ -73,6 +74,8 @@ struct run {
 	struct prng prng;
 	/* What came later draws from this one, so that the rest of a seed stays what it is. */
 	struct prng late;
+	/* The times of watches (watches.c). */
+	struct prng watches;
 	bool healing;
 	/* While it heals, those who hold a lock go on renewing. */
 	bool renewing;
@@ -112,6 +115,8 @@ struct run {
 	uint32_t rolling;
 	struct prng shortage_prng;
 	struct vain vain;
+	/* What is kept for nobody (progress_kept.c). */
+	struct kept *kept;
 };
 
 /* A span between `low` and `high`, in half of the cases in the lowest quarter between them. */

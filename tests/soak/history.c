@@ -1,14 +1,17 @@
-/* history.c: writes and reads the lines of a history. */
+/* history.c: writes the lines of a history. */
 #include "history.h"
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "pawl/error.h"
+
+/* Events of a client. */
+#define OPS_MAX (1 << 24)
 
 void history_ignore_signals(void) {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -23,72 +26,63 @@ int64_t history_now(void) {
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static void write_value(FILE *to, const char *name, uint32_t value) {
+	if (value != HISTORY_NO_VALUE) {
+		fprintf(to, ",\"%s\":\"v%" PRIu32 "\"", name, value);
+	}
+}
+
+/* What the library says by itself leaves open what nodes did. */
+static const char *result(int error) {
+	return error <= PAWL_ENOMEM ? "unknown" : pawl_error_code(error);
+}
+
+static void write_returned(FILE *to, const struct history_event *e) {
+	fprintf(to, ",\"return\":%" PRId64 ",\"result\":\"%s\"", e->at, result(e->error));
+	if (e->token) {
+		fprintf(to, ",\"token\":%" PRIu64, e->token);
+	}
+	if (e->what == HISTORY_READ) {
+		fprintf(to, ",\"held\":%s,\"lock_id\":\"%s\"", e->held ? "true" : "false", e->lock);
+	}
+	if (e->what == HISTORY_READ || e->error == PAWL_EMISMATCH) {
+		write_value(to, "shown", e->value);
+	}
+	if (e->again) {
+		fprintf(to, ",\"again\":true");
+	}
+}
+
 void history_write(FILE *to, const struct history_event *e) {
-	fprintf(to, "%c %c %" PRId64 " %" PRId64 " %" PRIu32 " %" PRIu32 " %" PRIu32
-		" %s %d %" PRIu64 " %" PRIu32 " %" PRIu32 " %d\n", e->kind, e->what ? e->what : '-',
-		e->at, e->left, e->client, e->op, e->key, e->lock[0] ? e->lock : "-", -e->error,
-		e->token, e->expect, e->value, e->held);
+	static const char *const names[] = { [HISTORY_ACQUIRE] = "acquire",
+		[HISTORY_EXTEND] = "extend", [HISTORY_UPDATE] = "update",
+		[HISTORY_RELEASE] = "release", [HISTORY_READ] = "get" };
+	bool believes = e->kind == HISTORY_BELIEVES, asks = e->kind == HISTORY_INVOKED;
+	fprintf(to, "{\"id\":%" PRIu64, (uint64_t)e->client * OPS_MAX + e->op);
+	if (e->kind == HISTORY_RETURNED) {
+		write_returned(to, e);
+	} else {
+		fprintf(to, ",\"op\":\"%s\",\"process\":%" PRIu32 ",\"key\":\"key%" PRIu32
+			"\",\"invoke\":%" PRId64,
+			asks ? names[e->what] : believes ? "believe" : "forget", e->client, e->key,
+			e->at);
+		if (e->what != HISTORY_READ) {
+			fprintf(to, ",\"lock_id\":\"%s\"", e->lock);
+		}
+	}
+	if (asks) {
+		fprintf(to, ",\"return\":null,\"result\":\"unknown\"");
+		write_value(to, "value", e->value);
+		write_value(to, "expect", e->expect);
+		fprintf(to, "%s%s", e->expect != HISTORY_NO_VALUE ? ",\"by\":\"value\"" : "",
+			e->what == HISTORY_READ ? ",\"consistency\":\"quorum\"" : "");
+	} else if (believes) {
+		fprintf(to, ",\"return\":%" PRId64 ",\"until\":%" PRId64 ",\"token\":%" PRIu64,
+			e->at, e->at + e->left, e->token);
+	} else if (e->kind == HISTORY_FORGETS) {
+		fprintf(to, ",\"return\":%" PRId64 ",\"result\":\"%s\"", e->at,
+			result(e->error));
+	}
+	fprintf(to, "}\n");
 	fflush(to);
-}
-
-/* Takes the words of a line, one by one. The first word that is missing or is not a number spoils
- * the whole line. */
-struct words {
-	char *rest;
-	bool bad;
-};
-
-static char *next_word(struct words *w) {
-	char *word = strtok_r(NULL, " \n", &w->rest);
-	w->bad = w->bad || !word;
-	return word;
-}
-
-static uint64_t next_number(struct words *w, uint64_t max) {
-	char *word = next_word(w), *end = NULL;
-	uint64_t number = word ? strtoull(word, &end, 10) : 0;
-	w->bad = w->bad || !end || *end != 0 || number > max;
-	return number;
-}
-
-static uint32_t next_u32(struct words *w) {
-	return (uint32_t)next_number(w, UINT32_MAX);
-}
-
-static void next_letters(struct words *w, char *out, size_t size) {
-	const char *word = next_word(w);
-	if (word) {
-		snprintf(out, size, "%s", word);
-	}
-}
-
-bool history_read(FILE *from, struct history_event *out_event) {
-	char line[256], copy[256], letter[2] = "";
-	struct history_event e = { 0 };
-	if (!fgets(line, sizeof line, from) || !strchr(line, '\n')) {
-		return false;
-	}
-	memcpy(copy, line, sizeof copy);
-	struct words w = { .rest = copy };
-	next_letters(&w, letter, sizeof letter);
-	e.kind = letter[0];
-	next_letters(&w, letter, sizeof letter);
-	e.what = letter[0];
-	e.at = (int64_t)next_number(&w, INT64_MAX);
-	e.left = (int64_t)next_number(&w, INT64_MAX);
-	e.client = next_u32(&w);
-	e.op = next_u32(&w);
-	e.key = next_u32(&w);
-	next_letters(&w, e.lock, sizeof e.lock);
-	e.error = -(int)next_number(&w, INT32_MAX);
-	e.token = next_number(&w, UINT64_MAX);
-	e.expect = next_u32(&w);
-	e.value = next_u32(&w);
-	e.held = next_number(&w, 1) != 0;
-	if (w.bad || !strchr("IRBF", e.kind) || !strchr("aeurq-", e.what)) {
-		fprintf(stderr, "not a line of a history: %s", line);
-		exit(2);
-	}
-	*out_event = e;
-	return true;
 }

@@ -55,9 +55,9 @@ static int64_t left_ns(const struct contest *c) {
 	return left > 0 ? left : 0;
 }
 
-static struct history_event event_of(const struct contest *c, char kind) {
-	struct history_event e = { .kind = kind, .key = c->key, .expect = HISTORY_NO_VALUE,
-		.value = HISTORY_NO_VALUE };
+static struct history_event event_of(const struct contest *c, enum history_kind kind) {
+	struct history_event e = { .kind = kind, .key = c->key, .op = c->worker->ops++,
+		.expect = HISTORY_NO_VALUE, .value = HISTORY_NO_VALUE };
 	pawl_id_format(&c->id, e.lock);
 	return e;
 }
@@ -90,7 +90,7 @@ static void rest(struct contest *c) {
 
 /* ---- requests ---- */
 
-static struct request *request_new(struct contest *c, char what) {
+static struct request *request_new(struct contest *c, enum history_what what) {
 	struct request *r = calloc(1, sizeof *r);
 	if (!r) {
 		abort();
@@ -98,7 +98,6 @@ static struct request *request_new(struct contest *c, char what) {
 	*r = (struct request){ .contest = c, .turn = c->turn,
 		.asked = event_of(c, HISTORY_INVOKED) };
 	r->asked.what = what;
-	r->asked.op = c->worker->ops++;
 	snprintf(r->endpoint, sizeof r->endpoint, "%s", pawl_endpoint(c->worker->client_handle));
 	return r;
 }
@@ -118,7 +117,7 @@ static bool answered(struct request *r, const struct pawl_result *result) {
 		e.value = value_number(result->entry.value);
 	}
 	if (e.what == HISTORY_ACQUIRE) {
-		e.held = strcmp(r->endpoint, result->endpoint) == 0;
+		e.again = strcmp(r->endpoint, result->endpoint) != 0;
 	} else if (e.what == HISTORY_READ) {
 		e.held = result->entry.held;
 		pawl_id_format(&result->entry.lock_id, e.lock);

@@ -11,8 +11,8 @@ struct stage_options stage_options_plain(void) {
 	a = alloc_libc(NULL);
 	return (struct stage_options){ .masters = 3, .max_lease = 10 * SPAN_S,
 		.request_timeout = 100 * SPAN_MS, .promise_timeout = 200 * SPAN_MS,
-		.drift_ppm = 10000, .limits = { .released = 64 }, .own = &a, .core = &a,
-		.seed = 1 };
+		.drift_ppm = 10000, .limits = { .released = 64, .lacked = 256 }, .own = &a,
+		.core = &a, .seed = 1 };
 }
 
 static void name_birth(struct stage *s) {

@@ -74,13 +74,13 @@ struct stage_row {
 };
 
 /* What a master says about a key. */
-struct stage_witness {
+struct stage_report {
 	enum status status;
 	bool home;
 	uint32_t waiting, count;
 	bool more;
-	struct { enum core_saying_kind kind; bool barred, show_lock_id; struct id128 lock_id;
-		span_ns remaining; } sayings[STAGE_ROWS];
+	struct { enum core_reported_kind kind; bool barred, show_lock_id; struct id128 lock_id;
+		span_ns remaining; } items[STAGE_ROWS];
 };
 
 /* A copy of a reply. The slices and pointers of `r` must not be used. */
@@ -89,7 +89,7 @@ struct stage_reply {
 	struct core_times times;
 	struct stage_text owner, value, why, failed_key;
 	struct stage_row rows[STAGE_ROWS];
-	struct stage_witness witnesses[STAGE_ROWS];
+	struct stage_report reports[STAGE_ROWS];
 };
 
 #define STAGE_EVENTS 64

@@ -16,16 +16,16 @@ static void copy_text(struct stage_text *to, struct slice from) {
 	}
 }
 
-static void copy_witness(struct stage_witness *to, const struct core_witness *from) {
-	*to = (struct stage_witness){ .status = from->status, .home = from->home,
+static void copy_report(struct stage_report *to, const struct core_report *from) {
+	*to = (struct stage_report){ .status = from->status, .home = from->home,
 		.waiting = from->waiting, .count = from->count, .more = from->more };
 	for (uint32_t i = 0; i < from->count && i < STAGE_ROWS; i++) {
-		const struct core_saying *s = &from->sayings[i];
-		to->sayings[i].kind = s->kind;
-		to->sayings[i].barred = s->barred;
-		to->sayings[i].show_lock_id = s->entry.show_lock_id;
-		to->sayings[i].lock_id = s->entry.lock_id;
-		to->sayings[i].remaining = s->entry.remaining;
+		const struct core_reported *s = &from->items[i];
+		to->items[i].kind = s->kind;
+		to->items[i].barred = s->barred;
+		to->items[i].show_lock_id = s->entry.show_lock_id;
+		to->items[i].lock_id = s->entry.lock_id;
+		to->items[i].remaining = s->entry.remaining;
 	}
 }
 
@@ -89,8 +89,8 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 			row->terms = reply->waiters[i].terms;
 			row->lock_id = reply->waiters[i].lock_id;
 			row->show_lock_id = reply->waiters[i].show_lock_id;
-		} else if (reply->witnesses) {
-			copy_witness(&copy->witnesses[i], &reply->witnesses[i]);
+		} else if (reply->reports) {
+			copy_report(&copy->reports[i], &reply->reports[i]);
 		} else if (reply->got) {
 			copy_text(&row->key, reply->got[i].key);
 			row->terms = reply->got[i].terms;

@@ -334,6 +334,9 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	}
 	if (op->op.op == CORE_RELEASE || op->op.op == CORE_TRANSFER) {
 		checker_end_answered(c, node, op, reply);
+	}
+	if (op->op.op == CORE_TRANSFER ||
+		(op->op.op == CORE_RELEASE && (reply->released || !op->op.compares))) {
 		c->locks[op->op.lock].release_node = node;
 		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
 		c->locks[op->op.lock].release_epoch = c->views[node].epoch;

@@ -40,6 +40,8 @@ struct checker_options {
 	span_ns order_slack;
 	/* Replicas check for double grants, and must find none. */
 	bool check_grants;
+	/* Watches begin and end. */
+	bool watches_change;
 	/* Called instead of ending the program for a violation that no replica has found, and never
 	 * returns; NULL: the program ends. If a key has two holders, the run goes on without this
 	 * call. `core`: a core is in the midst of a step. */
@@ -94,6 +96,11 @@ uint32_t checker_locks(const struct checker *c);
 /* Records that it was broken without `now`: a master that lacks it does not get it any more. */
 void checker_lock_bar(struct checker *c, uint32_t lock);
 bool checker_lock_ended(const struct checker *c, uint32_t lock);
+/* As checker_lock_end, for a release that expects a value: whether it ends the lock is known by its
+ * answer alone, and the operations on the value are judged on. */
+void checker_lock_end_by_value(struct checker *c, uint32_t lock);
+/* Tells whether only such releases have ended it. */
+bool checker_lock_ended_by_value(const struct checker *c, uint32_t lock);
 /* The highest token that it was answered with; 0: none. */
 uint64_t checker_lock_token(const struct checker *c, uint32_t lock);
 
@@ -101,16 +108,20 @@ uint64_t checker_lock_token(const struct checker *c, uint32_t lock);
 /* An address that is only in a configuration that nobody chose. */
 #define CHECKER_LIE "liar:1"
 #define CHECKER_NO_VALUE UINT32_MAX
+/* What a release that expects a value writes: no operation expects it. */
+#define CHECKER_ENDED (UINT32_MAX - 1)
 #define CHECKER_MEMBERS 4
 struct checker_op {
 	enum core_op op;
 	/* `lock` is TRACE_NONE for reads. */
 	uint32_t client, key, lock;
 	span_ns lease, wait;
-	/* Of UPDATE. CHECKER_NO_VALUE: it is unconditional; with by_seq: the value that the seq
-	 * names. */
+	/* Of UPDATE, and of RELEASE with `compares`. CHECKER_NO_VALUE: it is unconditional; with
+	 * by_seq: the value that the seq names. */
 	uint32_t expect, value;
 	bool by_seq, quorum;
+	/* The release expects a value. */
+	bool compares;
 	/* Of ACQUIRE_ALL: in the order of the request. */
 	uint32_t members[CHECKER_MEMBERS], member_count;
 	int32_t priority;
@@ -205,6 +216,10 @@ bool checker_events_agree(void *checker);
 bool checker_events_of_masters_agree(void *checker);
 /* Whatever was granted `patience` ago has been told (checker_watched.c). */
 void checker_watched_settled(struct checker *c, span_ns patience);
+/* The same of one node, if somebody watches there. */
+void checker_watched_judge(struct checker *c, uint32_t node, span_ns patience);
+/* Somebody begins to watch at the node, and reads what is there. */
+void checker_watch_begins(struct checker *c, uint32_t node);
 
 uint64_t checker_operations(const struct checker *c);
 

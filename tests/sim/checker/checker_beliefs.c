@@ -121,12 +121,22 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 	}
 }
 
+void checker_lock_end_by_value(struct checker *c, uint32_t lock) {
+	const bool by_value = !c->locks[lock].ended || c->locks[lock].ended_by_value;
+	checker_lock_end(c, lock);
+	c->locks[lock].ended_by_value = by_value;
+}
+
+bool checker_lock_ended_by_value(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].ended && c->locks[lock].ended_by_value;
+}
+
 void checker_lock_end(struct checker *c, uint32_t lock) {
 	if (!c->locks[lock].ended) {
 		c->locks[lock].ended_at = sim_now(c->sim);
 	}
 	c->locks[lock].ended = true;
-	c->locks[lock].gone = false;
+	c->locks[lock].ended_by_value = c->locks[lock].gone = false;
 	for (struct granted *b = checker_key(c, c->locks[lock].key)->granted_leases; b;
 		b = b->next) {
 		if (b->lock == lock && !b->over) {
@@ -220,7 +230,7 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 		state->believed_until = b->deadline;
 		state->clean = checker_value_quiet(&c->locks[b->lock]);
 	}
-	if (op->lock != TRACE_NONE && (op->op == CORE_ACQUIRE || op->op == CORE_UPDATE)) {
+	if (op->lock != TRACE_NONE && checker_on_value(op)) {
 		checker_value_invoked(c, id, state);
 	}
 }
@@ -267,9 +277,10 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	}
 	if (op->op.op == CORE_GET && op->op.quorum) {
 		check_read(c, id, op, &reply->r, value);
-	} else if (op->op.lock != TRACE_NONE &&
-		(op->op.op == CORE_ACQUIRE || op->op.op == CORE_UPDATE)) {
-		checker_value_returned(c, id, op, reply->r.error, value);
+	} else if (op->op.lock != TRACE_NONE && checker_on_value(&op->op)) {
+		/* What has not released may have written its last value. */
+		const bool in_doubt = op->op.compares && !reply->r.error && !reply->r.released;
+		checker_value_returned(c, id, op, in_doubt ? PAWL_EUNSURE : reply->r.error, value);
 	}
 	checker_history(c, id, op, reply, value);
 }

@@ -13,7 +13,7 @@ static bool here(const struct checker *c, uint32_t node, const struct lock_state
 
 /* Events may have been missed: watchers look again, and until the next event of a lock_id nothing
  * is known about it. */
-static void look_again(struct checker *c, uint32_t node) {
+void checker_events_look_again(struct checker *c, uint32_t node) {
 	for (size_t i = 0; i < c->lock_count; i++) {
 		c->locks[i].unsure |= 1u << node;
 	}
@@ -42,10 +42,14 @@ void checker_watch_event(struct checker *c, uint32_t node,
 	if (c->told_by[node] != incarnation) {
 		c->told_by[node] = incarnation;
 		/* Its table may have begun with what a side file brought. */
-		look_again(c, node);
+		checker_events_look_again(c, node);
 		c->told[node].no_room_seen = 0;
 	}
-	checker_told(c, node, watch_event);
+	if (!c->options.watches_change) {
+		/* What a replica tells is compared with what is told at its master, and there
+		 * somebody has to watch all the time. */
+		checker_told(c, node, watch_event);
+	}
 	switch (watch_event->kind) {
 	case WATCH_EVENT_ACQUIRED:
 		tell(c, node, watch_event, true);
@@ -67,7 +71,7 @@ void checker_watch_event(struct checker *c, uint32_t node,
 		/* If events of one key were missed, something else may have come and gone, and what
 		 * was told of what is here stays right. */
 		if (watch_event->key.size == 0) {
-			look_again(c, node);
+			checker_events_look_again(c, node);
 		}
 		break;
 	}
@@ -118,7 +122,9 @@ bool checker_events_agree(void *checker) {
 
 void checker_events_settled(struct checker *c, bool replicas) {
 	uint32_t node, lock;
-	checker_told_settled(c);
+	if (!c->options.watches_change) {
+		checker_told_settled(c);
+	}
 	if (!agrees(c, &node, &lock, replicas)) {
 		checker_violation(c, "watch events", c->locks[lock].key,
 			"n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1,

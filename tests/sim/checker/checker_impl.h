@@ -112,6 +112,8 @@ struct lock_state {
 	/* `gone`: it ended without a release. `ended_at`: when it ended. */
 	bool ended, gone;
 	int64_t ended_at;
+	/* Only releases that expect a value have ended it. */
+	bool ended_by_value;
 	/* There were more operations on its value than the search can take. */
 	bool unjudged;
 	/* Its release was answered. */
@@ -153,6 +155,9 @@ struct lock_state {
 	uint32_t unsure;
 	/* The bit set of nodes whose watchers were told that it was acquired. */
 	uint32_t seen;
+	/* The bit set of nodes that lacked it when somebody began to watch there, although it was
+	 * believed. */
+	uint32_t lacked;
 	/* The first acquire of it that was answered as held: from when on a quorum read finds the
 	 * lock, and when the answer came. */
 	int64_t shown_at, granted_at;
@@ -407,6 +412,8 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 void checker_value_held(struct checker *c, uint32_t lock);
 /* No write is under way or in doubt. */
 bool checker_value_quiet(const struct lock_state *lock);
+/* Tells whether the operation is one on the value of its lock. */
+bool checker_on_value(const struct checker_op *op);
 
 /* ---- checker_configs.c ---- */
 void checker_configs_look(struct checker *c, uint32_t node);
@@ -434,6 +441,9 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 void checker_told(struct checker *c, uint32_t node, const struct core_watch_event *watch_event);
 void checker_told_settled(struct checker *c);
 void checker_told_free(struct checker *c);
+
+/* ---- checker_events.c ---- */
+void checker_events_look_again(struct checker *c, uint32_t node);
 
 /* ---- checker_watched.c ---- */
 void checker_watched_step(struct checker *c, uint32_t node);

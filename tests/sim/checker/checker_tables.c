@@ -221,7 +221,8 @@ void checker_ending(struct checker *c, struct op_state *op) {
 void checker_spent_returned(struct checker *c, const struct op_state *op, int error) {
 	bool all = op->op.op == CORE_ACQUIRE_ALL;
 	if (op->op.op == CORE_RELEASE) {
-		c->locks[op->op.lock].spent = c->locks[op->op.lock].spent || error == 0;
+		c->locks[op->op.lock].spent = c->locks[op->op.lock].spent ||
+			(error == 0 && !op->op.compares);
 		return;
 	}
 	/* Where the lock was to be rolled back, it may have stayed. */

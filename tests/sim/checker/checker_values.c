@@ -1,8 +1,10 @@
 /* checker_values.c: looks for an order of the operations on one lock_id's value that explains all
  * answers (Wing and Gong, 1993; with Lowe's memory of states). The value is a register. An acquire
  * writes its first value (a repeated one may write it again, but not while the lock is held);
- * updates are compare-and-set; a mismatch and a read show the value. What was never answered, or
- * answered as unsure, may take effect at any time from its beginning on, or never. */
+ * updates are compare-and-set; a mismatch and a read show the value. A release that expects a value
+ * is a compare-and-set, too, to a value that nobody expects: of operations that expect the same
+ * write at most one succeeds. What was never answered, or answered as unsure, may take effect at
+ * any time from its beginning on, or never. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -128,7 +130,7 @@ static void reopen_repeats(struct checker *c, uint32_t number) {
 static void evaluate(struct checker *c, uint32_t number) {
 	static struct state seen[2 * STATES_MAX];
 	struct lock_state *lock = &c->locks[number];
-	if (lock->ended || lock->unjudged) {
+	if ((lock->ended && !lock->ended_by_value) || lock->unjudged) {
 		return;
 	}
 	reopen_repeats(c, number);
@@ -147,6 +149,10 @@ static void evaluate(struct checker *c, uint32_t number) {
 			"no order of the operations on L%" PRIu32 " (first value v%" PRIu32
 			") explains the answers:%s", number, lock->value, text);
 	}
+}
+
+bool checker_on_value(const struct checker_op *op) {
+	return op->op == CORE_ACQUIRE || op->op == CORE_UPDATE || op->compares;
 }
 
 bool checker_updates_left(const struct checker *c, uint32_t lock) {

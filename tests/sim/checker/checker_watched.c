@@ -40,25 +40,32 @@ void checker_watched_free(struct checker *c) {
 	}
 }
 
-/* When the node has started anew, so do its watchers. */
-void checker_watched_step(struct checker *c, uint32_t node) {
+static void begins(struct checker *c, uint32_t node) {
 	struct watched *w = &c->watched[node];
-	uint64_t incarnation = sim_node_incarnation(c->sim, node);
-	if (w->incarnation == incarnation) {
-		return;
-	}
-	w->incarnation = incarnation;
 	w->since = sim_now(c->sim);
 	w->missed_at = 0;
 	for (uint32_t key = 0; key < w->count; key++) {
 		w->keys[key].missed_at = 0;
 	}
 	all_again(w);
+	for (size_t i = 0; i < c->lock_count; i++) {
+		c->locks[i].seen &= ~(1u << node);
+		c->locks[i].lacked &= ~(1u << node);
+	}
+}
+
+/* When the node has started anew, so do its watchers. */
+void checker_watched_step(struct checker *c, uint32_t node) {
+	uint64_t incarnation = sim_node_incarnation(c->sim, node);
+	if (c->watched[node].incarnation == incarnation) {
+		return;
+	}
+	c->watched[node].incarnation = incarnation;
+	begins(c, node);
 	char name[16];
 	uint64_t token, noted;
 	for (size_t i = 0; i < c->lock_count; i++) {
 		struct lock_state *lock = &c->locks[i];
-		lock->seen &= ~(1u << node);
 		if (!core_peek(sim_node_core(c->sim, node), sim_name_key(name, lock->key),
 			lock->id, &token, &noted)) {
 			lock->found_since[node] = 0;
@@ -116,6 +123,20 @@ static void read_anew(struct checker *c, uint32_t node, uint32_t key) {
 			lock->id, &token, &noted)) {
 			lock->seen |= 1u << node;
 			lock->unseen_at[node] = 0;
+		}
+	}
+}
+
+/* What is held elsewhere, and not here yet, may end while it is watched. */
+void checker_watch_begins(struct checker *c, uint32_t node) {
+	begins(c, node);
+	checker_events_look_again(c, node);
+	read_anew(c, node, TRACE_NONE);
+	for (uint32_t i = 0; sim_node_core(c->sim, node) && i < c->lock_count; i++) {
+		struct lock_state *lock = &c->locks[i];
+		if (lock->granted_at && !lock->ended && !lock->barred &&
+			!(lock->seen >> node & 1) && checker_lock_believed(c, i)) {
+			lock->lacked |= 1u << node;
 		}
 	}
 }
@@ -271,26 +292,33 @@ static bool is_told(struct checker *c, uint32_t node, const struct lock_state *l
 	const struct watched *w = &c->watched[node];
 	const bool earlier = lock->unseen_at[node] && lock->unseen_at[node] < lock->shown_at &&
 		lock->unseen_token[node] < lock->shown_token;
-	return ((lock->seen >> node & 1) && !earlier) || w->since >= lock->shown_at ||
+	return ((lock->seen >> node & 1) && !earlier) ||
+		(w->since >= lock->shown_at && !(lock->lacked >> node & 1)) ||
 		w->missed_at >= lock->shown_at ||
 		watched_key(c, node, lock->key)->missed_at >= lock->shown_at;
 }
 
 /* Judges, while nothing is wrong, what was granted `patience` ago. */
+void checker_watched_judge(struct checker *c, uint32_t node, span_ns patience) {
+	const int64_t before = sim_now(c->sim) - patience;
+	for (uint32_t i = 0; tells(c, node) && i < c->lock_count; i++) {
+		const struct lock_state *lock = &c->locks[i];
+		/* What was held when the watch began may be told as late. */
+		const bool due = lock->granted_at && lock->granted_at < before &&
+			(!(lock->lacked >> node & 1) || c->watched[node].since < before);
+		if (due && !is_told(c, node, lock)) {
+			checker_violation(c, "watchers", lock->key, "n%" PRIu32
+				" has told neither of L%" PRIu32 ", which q masters had at %.6f"
+				" and was granted at %.6f, nor that something is missing",
+				node + 1, i, (double)lock->shown_at / 1e9,
+				(double)lock->granted_at / 1e9);
+		}
+	}
+}
+
 void checker_watched_settled(struct checker *c, span_ns patience) {
 	for (uint32_t node = 0; node < sim_nodes(c->sim) && !c->options.forced &&
 		!c->options.unkind; node++) {
-		for (uint32_t i = 0; tells(c, node) && i < c->lock_count; i++) {
-			const struct lock_state *lock = &c->locks[i];
-			if (lock->granted_at && lock->granted_at + patience < sim_now(c->sim) &&
-				!is_told(c, node, lock)) {
-				checker_violation(c, "watchers", lock->key,
-					"n%" PRIu32 " has told neither of L%" PRIu32
-					", which q masters had at %.6f and was granted at %.6f"
-					", nor that something is missing",
-					node + 1, i, (double)lock->shown_at / 1e9,
-					(double)lock->granted_at / 1e9);
-			}
-		}
+		checker_watched_judge(c, node, patience);
 	}
 }

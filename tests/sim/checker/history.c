@@ -1,5 +1,5 @@
 /* history.c: writes one JSON object a line for every operation, in true time. The format is
- * described in docs/testing.md (Histories). */
+ * described in docs/testing/histories.md. */
 #include <inttypes.h>
 
 #include "checker_impl.h"
@@ -92,7 +92,7 @@ static void print_asked(FILE *to, const struct checker_op *op) {
 	if (op->op == CORE_UPDATE || op->op == CORE_ACQUIRE) {
 		fprintf(to, ",\"value\":\"v%" PRIu32 "\"", op->value);
 	}
-	if (op->op == CORE_UPDATE && op->expect != CHECKER_NO_VALUE) {
+	if ((op->op == CORE_UPDATE && op->expect != CHECKER_NO_VALUE) || op->compares) {
 		fprintf(to, ",\"expect\":\"v%" PRIu32 "\",\"by\":\"%s\"", op->expect,
 			op->by_seq ? "value_seq" : "value");
 	}

@@ -1,5 +1,6 @@
 /* caller.c: a client. It has a machine of its own, and uses the cluster as libpawl would, and
  * sometimes as nobody should. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -136,6 +137,36 @@ void caller_release(struct caller *c, uint32_t lock) {
 	struct checker_op op = { .op = CORE_RELEASE, .client = c->number,
 		.key = checker_lock_key(c->run->checker, lock), .lock = lock };
 	caller_send(c, &r, (struct pending){ .op = CORE_RELEASE, .lock = lock }, &op);
+	if (c->lock == lock) {
+		c->lock = TRACE_NONE;
+		c->state = CALLER_IDLE;
+	}
+}
+
+void caller_release_by_value(struct caller *c, uint32_t lock) {
+	struct run *run = c->run;
+	const struct lock_info *info = caller_info(run, lock);
+	char expected[16];
+	if (!checker_updates_left(run->checker, lock)) {
+		return;
+	}
+	checker_lock_end_by_value(run->checker, lock);
+	struct core_request r = { .op = CORE_RELEASE,
+		.lock_id = checker_lock_id(run->checker, lock) };
+	struct checker_op op = { .op = CORE_RELEASE, .client = c->number, .compares = true,
+		.key = checker_lock_key(run->checker, lock), .lock = lock,
+		.value = CHECKER_ENDED };
+	r.expect_seq = op.by_seq = info->seq_value != CHECKER_NO_VALUE &&
+		prng_chance(&run->prng, 1, 2);
+	r.expect_value = !r.expect_seq;
+	op.expect = r.expect_seq ? info->seq_value
+		: info->seen_value != CHECKER_NO_VALUE ? info->seen_value : info->first_value;
+	snprintf(expected, sizeof expected, "v%" PRIu32, op.expect);
+	r.expected_seq = info->seq;
+	r.expected = r.expect_value ? slice_str(expected) : slice_of(NULL, 0);
+	run->counts[RUN_RELEASES_BY_VALUE]++;
+	caller_send(c, &r, (struct pending){ .op = CORE_RELEASE, .lock = lock, .compares = true },
+		&op);
 	if (c->lock == lock) {
 		c->lock = TRACE_NONE;
 		c->state = CALLER_IDLE;

@@ -289,8 +289,9 @@ void caller_closed(void *ctx) {
 	}
 	if (!sim_session_open(c->session)) {
 		for (int i = 0; i < CALLER_PENDING; i++) {
-			if (c->pending[i].id && !c->pending[i].second && (c->pending[i].op ==
-				CORE_RELEASE || c->pending[i].op == CORE_TRANSFER)) {
+			if (c->pending[i].id && !c->pending[i].second && !c->pending[i].compares &&
+				(c->pending[i].op == CORE_RELEASE ||
+				c->pending[i].op == CORE_TRANSFER)) {
 				releases[count++] = c->pending[i].lock;
 			}
 		}

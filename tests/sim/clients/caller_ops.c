@@ -15,6 +15,13 @@ static uint32_t public_lock(struct run *run) {
 	return lock != TRACE_NONE && !checker_lock_ended(run->checker, lock) ? lock : TRACE_NONE;
 }
 
+/* Returns a lock whose value may be acted on: a release that expects a value may be under way. */
+static uint32_t public_value(struct run *run) {
+	uint32_t lock = run->public_locks[prng_below(&run->prng, PUBLIC_LOCKS)];
+	return lock != TRACE_NONE && (!checker_lock_ended(run->checker, lock) ||
+		checker_lock_ended_by_value(run->checker, lock)) ? lock : TRACE_NONE;
+}
+
 void caller_acquire_send(struct caller *c) {
 	struct run *run = c->run;
 	const struct checker *checker = run->checker;
@@ -218,16 +225,19 @@ static void steal(struct caller *c) {
 		&op);
 }
 
-static void shared(struct caller *c, bool update) {
+static void shared_extend(struct caller *c) {
 	uint32_t lock = public_lock(c->run);
-	if (lock == TRACE_NONE) {
-		return;
-	}
-	c->run->counts[RUN_SHARED]++;
-	if (update) {
-		caller_update(c, lock);
-	} else {
+	if (lock != TRACE_NONE) {
+		c->run->counts[RUN_SHARED]++;
 		caller_extend(c, lock, false);
+	}
+}
+
+static void shared_value(struct caller *c, void act(struct caller *c, uint32_t lock)) {
+	uint32_t lock = public_value(c->run);
+	if (lock != TRACE_NONE) {
+		c->run->counts[RUN_SHARED]++;
+		act(c, lock);
 	}
 }
 
@@ -266,14 +276,16 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 	case HABIT_TRANSFER: caller_transfer(c); break;
 	case HABIT_DOWNGRADE: caller_downgrade(c); break;
 	case HABIT_STEAL: steal(c); break;
-	case HABIT_SHARED_UPDATE: shared(c, true); break;
-	case HABIT_SHARED_EXTEND: shared(c, false); break;
+	case HABIT_SHARED_UPDATE: shared_value(c, caller_update); break;
+	case HABIT_SHARED_RELEASE: shared_value(c, caller_release_by_value); break;
+	case HABIT_SHARED_EXTEND: shared_extend(c); break;
 	case HABIT_EXTEND: caller_extend(c, c->lock, true); break;
 	case HABIT_BLIND_EXTEND: caller_extend(c, c->lock, false); break;
 	case HABIT_UPDATE: caller_update(c, c->lock); break;
 	case HABIT_READ_OWN: read_key(c, CORE_GET, checker_lock_key(c->run->checker, c->lock),
 		true); break;
 	case HABIT_RELEASE: caller_release(c, c->lock); break;
+	case HABIT_RELEASE_BY_VALUE: caller_release_by_value(c, c->lock); break;
 	case HABIT_ABANDON:
 		/* It lets the lock run out, and goes on believing until then. */
 		give_up_quietly(c, false);

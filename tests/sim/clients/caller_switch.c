@@ -6,7 +6,7 @@
 /* Sends a request of the old connection again. Updates and hand-overs are not repeated. */
 static void repeat(struct caller *c, const struct pending *p) {
 	bool own = p->lock == c->lock;
-	if (p->op == CORE_RELEASE) {
+	if (p->op == CORE_RELEASE && !p->compares) {
 		caller_release(c, p->lock);
 	} else if (p->op == CORE_EXTEND && own && c->state == CALLER_HOLDING) {
 		caller_extend(c, p->lock, p->deadline_kept);

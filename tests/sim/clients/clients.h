@@ -47,6 +47,8 @@ struct pending {
 	bool deadline_kept;
 	/* ACQUIRE: the request names an identity that is not the one of the lock_id. */
 	bool stolen;
+	/* RELEASE: it expects a value, and is not repeated. */
+	bool compares;
 	/* It was sent over the connection that the caller has left open behind it. */
 	bool second;
 	/* TRANSFER: until when the caller believed in the lock, with which token and permit
@@ -197,6 +199,9 @@ bool caller_done(const struct caller *c);
 bool caller_send(struct caller *c, const struct core_request *request, struct pending pending,
 	const struct checker_op *op);
 void caller_release(struct caller *c, uint32_t lock);
+/* Releases the lock, which may be another client's, if it has a value that this one knows of. From
+ * now on nobody believes in it. */
+void caller_release_by_value(struct caller *c, uint32_t lock);
 void caller_connect(struct caller *c, bool leave_open);
 /* The pointer is good until the next lock_id is made. */
 struct lock_info *caller_info(struct run *run, uint32_t lock);

@@ -14,6 +14,11 @@ void faults_heal(struct run *run);
  * may be mute. */
 span_ns faults_last_write(const struct run *run);
 
+/* ---- watches.c ---- */
+void watches_start(struct run *run);
+/* Somebody watches at every node. */
+void watches_heal(struct run *run);
+
 /* ---- shortage.c ---- */
 void shortage_start(struct run *run);
 void shortage_heal(struct run *run);

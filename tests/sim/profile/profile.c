@@ -178,7 +178,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_replicas: case THEME_membership: case THEME_operators:
 	case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced: case THEME_bound:
 	case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies:
-	case THEME_lying_master: case THEME_hangs:
+	case THEME_lying_master: case THEME_hangs: case THEME_crossed: case THEME_turns:
 		/* Drawn by profile_members and profile_later. */
 		break;
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession:
@@ -253,7 +253,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 	case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_shortage:
 	case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEME_hangs:
-	case THEMES:
+	case THEME_crossed: case THEME_turns: case THEMES:
 		break;
 	}
 }
@@ -330,6 +330,10 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	p->sim.limits.report_value = seed % 3 ? 1 : 0;
 	/* In two of three runs the second wait that is due in a turn of the loop is put off. */
 	p->sim.limits.waits_a_turn = seed % 3 ? 1 : 0;
+	/* In two of three runs the second key that is judged is put off. */
+	p->sim.limits.judged_a_turn = seed % 3 ? 1 : 0;
+	/* In every second run masters remember hardly any of the lock_ids that they lack. */
+	p->sim.limits.lacked = seed % 2 ? 1 : 64;
 	profile_terms(p);
 	profile_later(p);
 	profile_shortage(p);

@@ -47,7 +47,9 @@
 	X(crowd)     /* many hold one key together, while masters are silent */ \
 	X(lies)      /* a node that is no master lies (liar.c) */ \
 	X(lying_master) /* one of the masters lies (liar_master.c) */ \
-	X(hangs)     /* nodes stand still, and clients leave them within a moment */
+	X(hangs)     /* nodes stand still, and clients leave them within a moment */ \
+	X(crossed)   /* any three features of other themes at once */ \
+	X(turns)     /* many wait long, and what is said of turns and commits comes late */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -92,10 +94,11 @@ enum fault {
  * client that holds a lock. */
 enum client_habit {
 	HABIT_ACQUIRE, HABIT_GET, HABIT_WAIT, HABIT_LIST, HABIT_WAITERS, HABIT_BREAK,
-	HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND,
+	HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND, HABIT_SHARED_RELEASE,
 	HABIT_STEAL, HABIT_ASK, HABIT_EXPLAIN,
 	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE,
 	HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE, HABIT_TRANSFER, HABIT_DOWNGRADE,
+	HABIT_RELEASE_BY_VALUE,
 	HABITS
 };
 #define HABIT_FIRST_HOLDING HABIT_EXTEND
@@ -116,6 +119,8 @@ struct profile {
 	uint32_t clients, keys;
 	/* The last node is the replica of watcher.c. */
 	bool watcher;
+	/* Watches begin and end (watches.c). */
+	bool watches_change;
 	/* For how long there are faults, in true time. */
 	span_ns active;
 	span_ns think_min, think_max;
@@ -198,6 +203,8 @@ void profile_terms(struct profile *p);
 enum profile_theme profile_later_theme(uint64_t seed);
 /* Draws the themes that came later, and habits of all themes. */
 void profile_later(struct profile *p);
+void profile_crossed(struct profile *p, struct prng *prng);
+void profile_turns(struct profile *p, struct prng *prng);
 void profile_shortage(struct profile *p);
 void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);

@@ -25,6 +25,10 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 	if (prng_chance(&newest, 1, 40)) {
 		return THEME_hangs;
 	}
+	prng_init(&newest, seed ^ UINT64_C(0xc4055ed));
+	if (prng_chance(&newest, 1, 20)) {
+		return prng_chance(&newest, 1, 2) ? THEME_crossed : THEME_turns;
+	}
 	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 
@@ -315,6 +319,17 @@ static void draw_hangs(struct profile *p, struct prng *r) {
 	p->down_max = p->sim.request_timeout;
 }
 
+/* Some clients release a lock, which may be another's, only if it has a value that they know. */
+static void draw_releases_by_value(struct profile *p) {
+	struct prng r;
+	prng_init(&r, p->sim.seed ^ UINT64_C(0xc05e1a57));
+	const bool often = p->theme == THEME_updates && prng_chance(&r, 1, 2);
+	if (often || (p->idle_weight[HABIT_SHARED_UPDATE] > 0 && prng_chance(&r, 1, 8))) {
+		p->idle_weight[HABIT_SHARED_RELEASE] = 1 + weight(&r, often ? 15 : 3);
+		p->hold_weight[HABIT_RELEASE_BY_VALUE] = 1 + weight(&r, often ? 10 : 3);
+	}
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -337,9 +352,14 @@ void profile_later(struct profile *p) {
 		draw_lying_master(p, &r);
 	} else if (p->theme == THEME_hangs) {
 		draw_hangs(p, &r);
+	} else if (p->theme == THEME_crossed) {
+		profile_crossed(p, &r);
+	} else if (p->theme == THEME_turns) {
+		profile_turns(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
 	} else if (p->theme == THEME_quiet && prng_chance(&r, 1, 4)) {
 		draw_rush(p, &r);
 	}
+	draw_releases_by_value(p);
 }

@@ -220,7 +220,7 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_renewed:
 	case THEME_shortage:
 	case THEME_crowd: case THEME_lies: case THEME_lying_master:
-	case THEME_hangs:
+	case THEME_hangs: case THEME_crossed: case THEME_turns:
 	case THEMES:
 		/* Drawn by profile_terms and profile_later. */
 		break;

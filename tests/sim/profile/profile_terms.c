@@ -176,7 +176,7 @@ void profile_terms(struct profile *p) {
 		break;
 	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt:
 	case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master:
-	case THEME_hangs: case THEMES:
+	case THEME_hangs: case THEME_crossed: case THEME_turns: case THEMES:
 		break;
 	}
 	p->delay_percent = p->delay_max ? p->delay_percent : 0;

@@ -261,6 +261,26 @@ static void demand_single(struct run *run) {
 	}
 }
 
+/* Whatever was kept for nobody has had the time to go. */
+static void demand_old_keys(struct run *run) {
+	for (uint32_t key = 0; key < run->profile.keys; key++) {
+		struct progress all = { .run = run, .count = 1, .key = key };
+		uint32_t node;
+		if (!members_node(run, key % 3, &node) && !members_node(run, 0, &node)) {
+			return;
+		}
+		probe_start(&all, 0, node, 0);
+		sim_run_until(run->sim, probes_done, &all, 10 * run->profile.sim.request_timeout);
+		const struct probe *p = &all.probes[0];
+		if (!p->answered || p->error || !p->released) {
+			checker_violation(run->checker, "progress (an old key is had)", key,
+				"asked at n%" PRIu32 ": %s", node + 1, !p->answered ? "no answer"
+				: p->error ? pawl_error_code(p->error) : "no release");
+		}
+		sim_run_for(run->sim, 4 * progress_hop(run));
+	}
+}
+
 static void demand_queue(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	struct progress all = { .run = run, .count = PROBES,
@@ -397,5 +417,6 @@ void progress_demand(struct run *run) {
 		replicas_demand(run);
 		demand_single(run);
 	}
+	demand_old_keys(run);
 	demand_silent_home(run);
 }

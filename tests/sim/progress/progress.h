@@ -11,6 +11,11 @@ void progress_demand(struct run *run);
 /* The longest time for one message between nodes, with what it waits for at both. */
 span_ns progress_hop(const struct run *run);
 
+/* ---- progress_kept.c ---- */
+/* From now on nothing may be kept for nobody. */
+void kept_start(struct run *run);
+void kept_free(struct run *run);
+
 /* ---- progress_calm.c ---- */
 void calm_demand(struct run *run);
 span_ns calm_settles(const struct run *run);

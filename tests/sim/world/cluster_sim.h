@@ -86,6 +86,10 @@ uint32_t sim_round_key(struct sim *sim, uint64_t round);
 
 /* The node at this index of a running node's table of peers; TRACE_NONE: none. */
 uint32_t sim_node_at_peer(const struct sim *sim, uint32_t node, uint32_t peer);
+/* Somebody watches all keys at the node from now on, or nobody does; also when it starts anew. At
+ * first somebody does. */
+void sim_node_watch(struct sim *sim, uint32_t node, bool watched);
+bool sim_node_watched(const struct sim *sim, uint32_t node);
 /* The process dies, and what was not on disk is lost. With `machine` its peers and clients do not
  * notice at once, and its clocks start anew. */
 void sim_node_kill(struct sim *sim, uint32_t node, bool machine);

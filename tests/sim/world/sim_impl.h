@@ -90,6 +90,8 @@ struct sim_node {
 	struct core *core;
 	struct core_out *out;
 	uint64_t incarnation;
+	/* Nobody watches here at the moment. */
+	bool unwatched;
 	int64_t paused_until;
 	/* The number of the present pause. */
 	uint64_t pauses;

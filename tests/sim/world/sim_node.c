@@ -107,7 +107,7 @@ static void create_core(struct sim_node *node) {
 	CHECK(error == 0);
 	node->out = core_out_new(node->core);
 	CHECK(node->out != NULL);
-	core_want_watch_events(node->core, true);
+	core_want_watch_events(node->core, !node->unwatched);
 	core_count_watchers(node->core, one_watches, node);
 	memset(node->counts_seen, 0, sizeof node->counts_seen);
 	map_peers(node);
@@ -165,6 +165,19 @@ void sim_node_kill(struct sim *sim, uint32_t index, bool machine) {
 	if (machine) {
 		sim_clock_draw(sim, &node->clock, true);
 	}
+}
+
+void sim_node_watch(struct sim *sim, uint32_t index, bool watched) {
+	struct sim_node *node = &sim->nodes[index];
+	sim_trace_fault(sim, watched ? "watched" : "unwatched", index, TRACE_NONE, 0);
+	node->unwatched = !watched;
+	if (node->core) {
+		core_want_watch_events(node->core, watched);
+	}
+}
+
+bool sim_node_watched(const struct sim *sim, uint32_t node) {
+	return !sim->nodes[node].unwatched;
 }
 
 bool sim_node_running(const struct sim *sim, uint32_t node) {

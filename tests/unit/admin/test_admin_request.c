@@ -1,12 +1,9 @@
 /* Requests of HTTP: what is read, what is refused with which status, and that no two readers can
  * take the same bytes for different requests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "http_request.h"
 
@@ -241,7 +238,7 @@ static void a_host_is_an_address_or_a_name(void **state) {
 	assert_int_equal(taken("GET / HTTP/1.0\r\n\r\n").host.size, 0);
 }
 
-int main(void) {
+UNIT(admin_request) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_its_path_and_its_query),
 		cmocka_unit_test(version_1_0_closes_unless_it_asks_not_to),
@@ -257,5 +254,5 @@ int main(void) {
 		cmocka_unit_test(a_query_has_values),
 		cmocka_unit_test(a_host_is_an_address_or_a_name),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* The texts of the admin port: metrics, whose golden file promtool accepts, and JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "exposition.h"
 #include "json_page.h"
@@ -144,7 +141,7 @@ static void utf8_is_told_from_other_bytes(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(admin_text) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(metrics_are_as_in_the_golden_file, make, drop),
 		cmocka_unit_test(a_duration_has_a_bucket),
@@ -153,5 +150,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_broken_object_makes_the_page_bad, make, drop),
 		cmocka_unit_test(utf8_is_told_from_other_bytes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -68,11 +68,11 @@ static void removing_from_a_map_what_is_not_in_it_is_a_bug(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void) {
+UNIT(base_check) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_check_that_holds_does_nothing),
 		TEST(a_failed_check_tells_the_hook_where_and_what),
 		TEST(removing_from_a_map_what_is_not_in_it_is_a_bug),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -28,11 +28,11 @@ static void numbers_and_codes_that_are_none_have_an_answer(void **state) {
 	assert_int_equal(pawl_error_from_code(""), PAWL_EPROTOCOL);
 }
 
-int main(void) {
+UNIT(base_error) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_code_leads_back_to_its_number),
 		cmocka_unit_test(zero_is_ok),
 		cmocka_unit_test(numbers_and_codes_that_are_none_have_an_answer),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -241,7 +241,7 @@ static void a_list_of_segments_without_memory_stays_as_it_is(void **state) {
 	directory_done(&f->alloc, &d, sizeof *numbers);
 }
 
-int main(void) {
+UNIT(base_flat) {
 	const struct CMUnitTest tests[] = {
 #define FLAT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 		FLAT(a_flat_table_holds_what_a_naive_model_holds),
@@ -253,5 +253,5 @@ int main(void) {
 		FLAT(a_list_of_segments_is_copied_a_few_places_at_a_time),
 		FLAT(a_list_of_segments_without_memory_stays_as_it_is),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

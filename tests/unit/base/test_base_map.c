@@ -227,7 +227,7 @@ static void a_walk_sees_what_stays_while_the_map_changes(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void) {
+UNIT(base_map) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_map_holds_what_a_naive_model_holds_while_it_grows_and_shrinks),
 		TEST(nodes_with_equal_hashes_are_all_found),
@@ -238,5 +238,5 @@ int main(void) {
 		TEST(map_init_without_memory_says_so),
 		TEST(a_walk_sees_what_stays_while_the_map_changes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

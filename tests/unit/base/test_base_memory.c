@@ -471,7 +471,7 @@ static void lists_keep_their_order_and_removing_twice_is_harmless(void **state) 
 	assert_true(list_empty(&head));
 }
 
-int main(void) {
+UNIT(base_memory) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counter_counts_and_refuses_above_its_limit),
 		cmocka_unit_test(a_freed_block_serves_the_next_of_its_size),
@@ -495,5 +495,5 @@ int main(void) {
 		cmocka_unit_test(slices_compare_by_bytes_and_prefixes_come_first),
 		cmocka_unit_test(lists_keep_their_order_and_removing_twice_is_harmless),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -170,9 +170,16 @@ static void drift_rounds_against_the_one_who_trusts(void **state) {
 	assert_true(span_grow(SPAN_MAX, 1000000) == SPAN_MAX);
 	assert_true(span_shrink(SPAN_MAX, 1000000) == 0);
 	assert_true(span_grow(SPAN_MAX - 1, 1) == SPAN_MAX);
+	const span_ns spans[] = { 0, 1, 5, 98, 99, 1000, 59300 * SPAN_MS, 366LL * 86400 * SPAN_S };
+	for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+		const span_ns least = span_cover(spans[i], 10000);
+		assert_true(span_shrink(least, 10000) >= spans[i]);
+		assert_true(least == 0 || span_shrink(least - 1, 10000) < spans[i]);
+	}
+	assert_true(span_cover(5, 0) == 5 && span_cover(SPAN_MAX, 100000) == SPAN_MAX);
 }
 
-int main(void) {
+UNIT(base_numbers) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_gives_the_reference_vectors),
 		cmocka_unit_test(siphash_short_is_siphash_1_3),
@@ -184,5 +191,5 @@ int main(void) {
 		cmocka_unit_test(trust_ends_with_the_first_clock_and_expiry_with_the_last),
 		cmocka_unit_test(drift_rounds_against_the_one_who_trusts),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -102,11 +102,11 @@ static void what_is_long_ago_is_forgotten(void **state) {
 	assert_int_equal(count_of("key-63"), 1);
 }
 
-int main(void) {
+UNIT(base_sketch) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(few_keys_are_counted_exactly, empty),
 		cmocka_unit_test_setup(a_hot_key_is_found_among_very_many, empty),
 		cmocka_unit_test_setup(what_is_long_ago_is_forgotten, empty),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -30,10 +30,10 @@ static void everything_else_is_none(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(base_trace) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_traceparent_is_one),
 		cmocka_unit_test(everything_else_is_none),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -111,11 +111,11 @@ static void a_treap_is_low_in_whatever_order_nodes_come(void **state) {
 	in_order(root);
 }
 
-int main(void) {
+UNIT(base_treap) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_are_found_in_their_order_whatever_comes_and_goes),
 		cmocka_unit_test(the_next_one_is_found_from_a_place_where_there_is_none),
 		cmocka_unit_test(a_treap_is_low_in_whatever_order_nodes_come),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -245,7 +245,7 @@ static void an_armed_timer_fires_by_any_time_that_is_not_before_its_own(void **s
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void) {
+UNIT(base_wheel) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wheel_fires_what_a_naive_model_fires_within_seconds),
 		TEST(a_wheel_fires_what_a_naive_model_fires_within_years),
@@ -259,5 +259,5 @@ int main(void) {
 		TEST(a_timer_that_is_alone_among_those_to_be_placed_is_disarmed),
 		TEST(an_armed_timer_fires_by_any_time_that_is_not_before_its_own),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -370,7 +370,7 @@ static void a_line_that_was_altered_is_found(void **state) {
 	bad(&m, AUDIT_ALTERED);
 }
 
-int main(void) {
+UNIT(cli_audit_check) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_holders_are_found),
 		cmocka_unit_test(a_pair_is_told_once),
@@ -393,5 +393,5 @@ int main(void) {
 		cmocka_unit_test(a_crash_may_have_lost_lines),
 		cmocka_unit_test(a_line_that_was_altered_is_found),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

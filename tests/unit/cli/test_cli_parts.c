@@ -4,6 +4,7 @@
 
 #include "cluster.h"
 #include "histogram.h"
+#include "output.h"
 #include "progress.h"
 #include "unit.h"
 
@@ -13,18 +14,60 @@ static void durations_have_units_and_fit(void **state) {
 		const char *text;
 		uint32_t ms;
 	} good[] = { { "300ms", 300 }, { "5s", 5000 }, { "2m", 120000 }, { "1h", 3600000 },
-		{ "2d", 172800000 }, { "49d", 4233600000 }, { "0", 0 }, { "0s", 0 } };
+		{ "2d", 172800000 }, { "49d", 4233600000 }, { "0", 0 }, { "0s", 0 },
+		{ "1m00s", 60000 }, { "1m30s", 90000 }, { "1h05m", 3900000 },
+		{ "1d2h3m4s5ms", 93784005 }, { "1.5s", 1500 },
+		{ "0.001s", 1 }, { "1h0.5m", 3630000 } };
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint32_t ms = 7;
 		assert_true(cli_duration_parse(good[i].text, &ms));
 		assert_int_equal(ms, good[i].ms);
 	}
-	static const char *const bad[] = { "", "5", "s", "5 s", "-5s", "+5s", "5S", "1.5s", "5sm",
-		"50d", "forever", "9999h", "12345678901s" };
+	static const char *const bad[] = { "", "5", "s", "5 s", "-5s", "+5s", "5S", "5sm", "50d",
+		"forever", "9999h", "12345678901s", "999999999d", "1.s", ".5s", "1.5ms", "1.0005s",
+		"5m10m", "5s1m", "1m30", "1m 30s", "49d999h" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint32_t ms = 7;
 		assert_false(cli_duration_parse(bad[i], &ms));
 		assert_int_equal(ms, 7);
+	}
+}
+
+/* What one command prints, another one takes. */
+static void durations_that_are_printed_are_accepted(void **state) {
+	(void)state;
+	static const int64_t printed[] = { 0, 1, 999, 1000, 12345, 59999, 60000, 90500, 3599999,
+		3600000, 86400000, 49 * (int64_t)86400000 };
+	for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+		uint32_t ms;
+		const char *text = output_duration(printed[i]);
+		assert_true(cli_duration_parse(text, &ms));
+		/* It is rounded down to what is shown. */
+		assert_string_equal(output_duration(ms), text);
+	}
+}
+
+/* Returns what people are shown. */
+static const char *shown(const char *text) {
+	return output_name(text);
+}
+
+static void no_name_does_anything_to_a_terminal(void **state) {
+	(void)state;
+	assert_string_equal(shown("\x1b[2J"), "\\x1b[2J");
+	assert_string_equal(shown("a\nb\rc\td\x7f"), "a\\x0ab\\x0dc\\x09d\\x7f");
+	static const char *const hidden[][2] = { { "\u202ea", "\\xe2\\x80\\xaea" },
+		{ "a\u2028b", "a\\xe2\\x80\\xa8b" }, { "\xc2\x9b" "2J", "\\xc2\\x9b2J" },
+		{ "\ufeff", "\\xef\\xbb\\xbf" }, { "\u2066", "\\xe2\\x81\\xa6" },
+		{ "\U000e0041", "\\xf3\\xa0\\x81\\x81" }, { "\xff", "\\xff" } };
+	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+		assert_string_equal(shown(hidden[i][0]), hidden[i][1]);
+	}
+	static const char *const plain[] = { "", "a b",
+		"\u00e9", "\u00a0", "\u65e5\u672c", "\U0001f512",
+		"a\\x1bb" };
+	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+		assert_string_equal(shown(plain[i]), plain[i]);
 	}
 }
 
@@ -399,9 +442,11 @@ static void an_even_number_of_masters_is_remarked_once_the_change_is_complete(vo
 	assert_int_equal(advised(&v).count, 0);
 }
 
-int main(void) {
+UNIT(cli_parts) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_have_units_and_fit),
+		cmocka_unit_test(durations_that_are_printed_are_accepted),
+		cmocka_unit_test(no_name_does_anything_to_a_terminal),
 		cmocka_unit_test(a_wait_may_have_no_end),
 		cmocka_unit_test(numbers_are_decimal_without_sign),
 		cmocka_unit_test(quantiles_are_right_to_about_one_percent),
@@ -428,5 +473,5 @@ int main(void) {
 		cmocka_unit_test(a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added),
 		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -90,11 +90,13 @@ static inline struct pawl_election_options options_of(struct part *p) {
 		.on_failed = on_failed, .arg = p };
 }
 
+/* `options`: NULL for the usual ones. */
 static inline void begin(struct rig *r, struct part *p,
 	const struct pawl_election_options *options) {
+	const struct pawl_election_options usual = options_of(p);
 	rig_open(r, NULL);
 	r->nodes[0].held = r->nodes[1].held = false;
-	assert_int_equal(pawl_election_new(r->client, options, &p->election), 0);
+	assert_int_equal(pawl_election_new(r->client, options ? options : &usual, &p->election), 0);
 	rig_settle(r);
 }
 

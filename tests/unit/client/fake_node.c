@@ -88,6 +88,15 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	buffer_done(&encoded);
 }
 
+static bool extends_denied(const struct fake_node *n, const struct client_request *r) {
+	for (size_t i = 0; n->denied_key && i < r->lock_count; i++) {
+		if (slice_equal(r->locks[i].key, slice_str(n->denied_key))) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static struct core_reply reply_of(struct fake_node *n, const struct client_request *r) {
 	struct core_reply reply = { .op = r->core.op, .error = n->error, .quorum = 2, .votes = 3,
 		.acks = 3 };
@@ -217,11 +226,15 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_PING) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
+	} else if (extends_denied(n, r)) {
+		const struct client_refusal refusal = { .error = PAWL_EDENIED };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error
 		&& !(n->knows_no_parties && (r->present & CLIENT_HAS_PARTY))) {
 		answer_batch(n, r, &c->out);
 	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS ||
 		r->method == CLIENT_UNWATCH) {
+		n->unwatched += r->method == CLIENT_UNWATCH;
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
 	} else if (n->knows_no_parties && (r->present & CLIENT_HAS_PARTY)) {
@@ -240,6 +253,10 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 	} else if (n->error && n->error != PAWL_EHELD) {
 		struct client_refusal refusal = { .error = n->error,
 			.retry_after = n->retry_after };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
+	} else if (r->method == CLIENT_WATCH && n->watches_most
+		&& n->watches - n->unwatched >= n->watches_most) {
+		const struct client_refusal refusal = { .error = PAWL_EFULL };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_WATCH) {
 		answer_watch(c, r);
@@ -322,6 +339,9 @@ static bool serve(struct fake_conn *c, const struct client_request *r) {
 	case FAKE_TALKS_ROT:
 		CHECK(buffer_append(&c->out, "HTTP/1.1 400 Bad Request\r\n\r\n", 28) == 0);
 		return true;
+	case FAKE_WANTS_TLS:
+		CHECK(buffer_append(&c->out, "\x15\x03\x03\x00\x02\x02\x46", 7) == 0);
+		return true;
 	}
 	return true;
 }
@@ -339,9 +359,10 @@ static void serve_all(struct fake_conn *c) {
 		&size) == CLIENT_SCAN_COMPLETE) {
 		struct client_request r;
 		struct client_refusal refusal;
-		CHECK(client_request_decode(&c->node->decoder, slice_of(c->in.data, size), &r,
-			&refusal) == 0);
-		if (!serve(c, &r)) {
+		if (client_request_decode(&c->node->decoder, slice_of(c->in.data, size), &r,
+			&refusal) != 0) {
+			CHECK(client_refusal_encode(r.msgid, &refusal, &c->out) == 0);
+		} else if (!serve(c, &r)) {
 			return;
 		}
 		buffer_consume(&c->in, size);

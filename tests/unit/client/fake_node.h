@@ -8,7 +8,8 @@
 #include "client.h"
 #include "prng.h"
 
-#define FAKE_CONNS 16
+/* A client may retain many connections that it has given up. */
+#define FAKE_CONNS 80
 #define FAKE_HELD_ANSWERS 64
 
 enum fake_mood {
@@ -26,7 +27,9 @@ enum fake_mood {
 	/* It answers with what is no MessagePack-RPC. */
 	FAKE_TALKS_ROT,
 	/* It answers with some bits flipped. */
-	FAKE_GARBLES
+	FAKE_GARBLES,
+	/* It answers as a port with TLS does to a client that does not speak it. */
+	FAKE_WANTS_TLS
 };
 
 struct fake_node;
@@ -73,6 +76,8 @@ struct fake_node {
 	uint64_t log, sequence;
 	/* How many numbers have been given to watches so far. */
 	uint64_t watches;
+	/* How many watches there may be in all (0: any number), and how many have been ended. */
+	uint64_t watches_most, unwatched;
 	/* The number of the last watch, if it has not ended; else 0. */
 	uint64_t watch;
 	struct fake_conn *watcher;
@@ -101,6 +106,8 @@ struct fake_node {
 	/* The longest lease that is granted, in nanoseconds; 0: any. And the lease of the last
 	 * acquire, and of the first lock of the last batch of extensions. */
 	span_ns lease_most, last_lease;
+	/* A request that extends the lock of this key is refused as a whole; NULL: none is. */
+	const char *denied_key;
 	/* The parameter `election`, or `party`, is refused, as by a node of an earlier release. */
 	bool knows_no_elections, knows_no_parties;
 	/* How many requests were refused for `party`. */

@@ -65,4 +65,13 @@ static inline void take(struct rig *r, struct holder *h, const struct pawl_lock_
 	assert_non_null(h->lock);
 }
 
+/* Opens a client that has the lock. Returns the options with which it was asked for. */
+static inline struct pawl_lock_options hold(struct rig *r, struct holder *h, bool bound) {
+	struct pawl_lock_options o = options_of(h, bound);
+	*h = (struct holder){ 0 };
+	rig_open(r, NULL);
+	take(r, h, &o);
+	return o;
+}
+
 #endif

@@ -1,10 +1,6 @@
 /* Every allocation of a client's session fails in turn: once, and from then on. Nothing crashes,
  * nothing leaks, every call has one outcome, and nobody is told to hold what was not granted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 
@@ -101,7 +97,7 @@ static void one_allocation_fails(void **state) {
 	(void)state;
 	uint64_t n = 1;
 	while (session_runs_short(n, 1)) {
-		n++;
+		n += UNIT_STRIDE;
 		assert_true(n < FAILURES_MAX);
 	}
 	assert_true(n > 30);
@@ -111,7 +107,7 @@ static void memory_is_short_from_then_on(void **state) {
 	(void)state;
 	uint64_t n = 1;
 	while (session_runs_short(n, UINT64_MAX)) {
-		n++;
+		n += UNIT_STRIDE;
 		assert_true(n < FAILURES_MAX);
 	}
 }
@@ -120,16 +116,16 @@ static void memory_is_short_for_a_while(void **state) {
 	(void)state;
 	uint64_t n = 1;
 	while (session_runs_short(n, 5)) {
-		n++;
+		n += UNIT_STRIDE;
 		assert_true(n < FAILURES_MAX);
 	}
 }
 
-int main(void) {
+UNIT(client_alloc) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_allocation_fails),
 		cmocka_unit_test(memory_is_short_from_then_on),
 		cmocka_unit_test(memory_is_short_for_a_while),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

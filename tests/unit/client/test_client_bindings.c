@@ -12,10 +12,8 @@ static unsigned open_sessions(const struct fake_node *n) {
 static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	assert_true(r.nodes[0].last.release_on_disconnect);
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
@@ -40,10 +38,8 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 static void what_the_next_connection_is_told_counts_though_it_is_less(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	r.nodes[1].valid_permille = 300;
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
@@ -57,10 +53,8 @@ static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_
 	void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	r.nodes[0].mood = FAKE_SILENT;
 	r.nodes[1].mood = FAKE_HOLDS_BACK;
 	rig_pass(&r, 4800 * SPAN_MS);
@@ -79,10 +73,8 @@ static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connect
 	void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	struct pawl_lock *lock = h.lock;
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 	for (int i = 0; i < 2000; i++) {
@@ -149,10 +141,8 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	r.nodes[1].unsure_binds = r.nodes[0].unsure_binds = 1000;
 	/* Somebody else has the key, or a part of it. */
 	r.nodes[1].acquire_error = r.nodes[0].acquire_error = PAWL_EHELD;
@@ -170,10 +160,8 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	r.nodes[1].unsure_binds = 1;
 	r.nodes[1].mood = FAKE_HOLDS_BACK;
 	fake_hang_up(&r.nodes[0]);
@@ -190,10 +178,8 @@ static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, true);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, true);
 	r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 7000 * SPAN_MS);
@@ -242,10 +228,8 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 	(void)state;
 	for (uint64_t fail_at = 1; fail_at < 60; fail_at++) {
 		struct rig r;
-		struct holder h = { 0 };
-		struct pawl_lock_options o = options_of(&h, true);
-		rig_open(&r, NULL);
-		take(&r, &h, &o);
+		struct holder h;
+		hold(&r, &h, true);
 		r.nodes[1].unsure_binds = 1;
 		r.fail_from = r.allocations + fail_at;
 		r.fail_count = 2;
@@ -312,7 +296,7 @@ static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_bindings) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
 		cmocka_unit_test(what_the_next_connection_is_told_counts_though_it_is_less),
@@ -335,5 +319,5 @@ int main(void) {
 		cmocka_unit_test(
 		a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

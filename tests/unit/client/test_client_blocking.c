@@ -1,30 +1,5 @@
 /* These tests use the blocking style, with a loop of the client's own and real clocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "client_rig.h"
-
-/* The fake node runs on the client's own loop, so that one thread runs both. */
-struct pair {
-	struct fake_node node;
-	struct pawl *client;
-};
-
-static void pair_open(struct pair *p) {
-	const char *problem;
-	fake_open(&p->node);
-	struct pawl_options o = { .endpoints = p->node.endpoint, .timeout_ms = 2000 };
-	assert_int_equal(pawl_new(&o, &p->client, &problem), 0);
-	fake_attach(&p->node, p->client->base);
-}
-
-static void pair_close(struct pair *p) {
-	fake_close(&p->node);
-	pawl_free(p->client);
-}
+#include "blocking_pair.h"
 
 static void a_call_returns_with_its_answer(void **state) {
 	(void)state;
@@ -132,7 +107,7 @@ static void a_client_freed_in_a_callback_ends_the_call_that_blocks(void **state)
 	pawl_result_free(result);
 }
 
-int main(void) {
+UNIT(client_blocking) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_returns_with_its_answer),
 		cmocka_unit_test(a_lock_is_taken_updated_and_released),
@@ -140,5 +115,5 @@ int main(void) {
 		cmocka_unit_test(callbacks_cannot_block),
 		cmocka_unit_test(a_client_freed_in_a_callback_ends_the_call_that_blocks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* These tests are about requests of the client: answers, refusals, nodes that fail, hang or send
  * garbage, and who may do what when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 
@@ -208,6 +204,25 @@ static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
 	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1);
 	pawl_result_free(result);
 	rig_close(&r);
+}
+
+/* The node that hung up may have released the lock, so the second answer does not say that it was
+ * lost. */
+static void a_release_that_was_repeated_is_told_so(void **state) {
+	(void)state;
+	for (int hangs_up = 0; hangs_up <= 1; hangs_up++) {
+		struct rig r;
+		rig_open(&r, NULL);
+		r.nodes[0].mood = hangs_up ? FAKE_HANGS_UP : r.nodes[0].mood;
+		struct pawl_result *result = rig_ask(&r,
+			&(struct pawl_request){ .method = PAWL_RELEASE, .key = key,
+				.lock_id = { .bytes = { 1 } } });
+		assert_non_null(result);
+		assert_int_equal(result->error, 0);
+		assert_int_equal(result->repeated, hangs_up);
+		pawl_result_free(result);
+		rig_close(&r);
+	}
 }
 
 static void a_node_that_talks_rot_is_left(void **state) {
@@ -431,7 +446,7 @@ static void leases_left_open_together_are_what_the_cluster_allows(void **state) 
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_calls) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leases_left_open_together_are_what_the_cluster_allows),
 		cmocka_unit_test(an_acquire_tells_token_and_time),
@@ -445,6 +460,7 @@ int main(void) {
 		cmocka_unit_test(an_answer_says_more_than_the_silence_of_the_others),
 		cmocka_unit_test(the_next_endpoint_is_asked_with_the_same_lock_id),
 		cmocka_unit_test(a_refusal_after_a_repeat_is_released_all_the_same),
+		cmocka_unit_test(a_release_that_was_repeated_is_told_so),
 		cmocka_unit_test(a_node_that_talks_rot_is_left),
 		cmocka_unit_test(a_silent_node_is_pinged_then_left),
 		cmocka_unit_test(the_only_node_is_dialed_again_when_the_whole_silence_is_over),
@@ -456,5 +472,5 @@ int main(void) {
 		cmocka_unit_test(blocking_calls_are_refused_on_the_programs_loop),
 		cmocka_unit_test(requests_that_make_no_sense_are_refused_at_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* These tests make changes of the cluster through the client: what is sent, who is asked next, and
  * what comes back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "client_rig.h"
 
@@ -183,7 +180,7 @@ static void what_took_too_long_is_a_timeout(void **state) {
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_change) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_change_tells_epoch_and_who_is_missing),
 		cmocka_unit_test(a_refused_change_gives_the_sentence_of_the_node),
@@ -194,5 +191,5 @@ int main(void) {
 		cmocka_unit_test(a_change_may_take_ten_minutes_while_the_node_answers_pings),
 		cmocka_unit_test(what_took_too_long_is_a_timeout),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@ static void an_election_is_marked_for_nodes_that_know_the_mark(void **state) {
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	lead(&r, &p, &o);
+	lead(&r, &p, NULL);
 	assert_true(r.nodes[0].last_label_election);
 	assert_int_equal(pawl_election_resign(p.election, NULL, NULL), 0);
 	rig_settle(&r);
@@ -61,8 +60,7 @@ static void a_candidate_that_resigns_leaves_the_queue(void **state) {
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	begin(&r, &p, &o);
+	begin(&r, &p, NULL);
 	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
 	assert_int_equal(pawl_election_campaign(p.election), 0);
 	rig_settle(&r);
@@ -102,12 +100,65 @@ static void a_leader_that_cannot_extend_steps_down_before_its_time_is_over(void 
 	rig_close(&r);
 }
 
-static void a_transfer_to_somebody_who_does_not_wait_changes_nothing(void **state) {
+static void want_tls(struct rig *r, enum fake_mood mood) {
+	for (size_t i = 0; i < RIG_ENDPOINTS; i++) {
+		r->nodes[i].mood = mood;
+		fake_hang_up(&r->nodes[i]);
+	}
+}
+
+/* The certificates have ended, and are renewed before the lease is over. */
+static void a_leader_uses_up_its_lease_while_no_handshake_succeeds(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	lead(&r, &p, NULL);
+	want_tls(&r, FAKE_WANTS_TLS);
+	rig_pass(&r, 6 * SPAN_S);
+	assert_true(r.nodes[0].accepted > 2 && r.nodes[1].accepted > 2);
+	assert_int_equal(p.failed + p.stepped_down, 0);
+	assert_true(pawl_election_leads(p.election));
+	want_tls(&r, FAKE_ANSWERS);
+	rig_pass(&r, 2 * SPAN_S);
+	assert_true(pawl_election_valid_ms(p.election) > 5000);
+	assert_int_equal(p.failed + p.stepped_down, 0);
+	assert_int_equal(p.led, 1);
+	rig_close(&r);
+}
+
+static void certificates_with_which_no_node_ever_answered_are_told_at_once(void **state) {
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
 	struct pawl_election_options o = options_of(&p);
-	lead(&r, &p, &o);
+	rig_open(&r, NULL);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_WANTS_TLS;
+	assert_int_equal(pawl_election_new(r.client, &o, &p.election), 0);
+	rig_pass(&r, SPAN_S);
+	assert_int_equal(p.failed, 1);
+	rig_close(&r);
+}
+
+static void a_leadership_that_is_lost_has_neither_token_nor_lock(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	lead(&r, &p, NULL);
+	assert_int_not_equal(pawl_election_token(p.election), 0);
+	r.nodes[0].error = r.nodes[1].error = PAWL_ELOST;
+	rig_pass(&r, 4 * SPAN_S);
+	assert_int_equal(p.stepped_down, 1);
+	assert_int_equal(p.cause, PAWL_ELOST);
+	assert_int_equal(pawl_election_token(p.election), 0);
+	assert_null(pawl_election_lock(p.election));
+	rig_close(&r);
+}
+
+static void a_transfer_to_somebody_who_does_not_wait_changes_nothing(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	lead(&r, &p, NULL);
 	r.nodes[0].waiter = "other";
 	assert_int_equal(pawl_election_transfer(p.election, pawl_str("b"), on_result, &p), 0);
 	assert_true(pawl_election_leads(p.election));
@@ -207,8 +258,7 @@ static void a_refusal_that_may_pass_is_tried_again_and_one_for_good_is_told(void
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	begin(&r, &p, &o);
+	begin(&r, &p, NULL);
 	r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
 	assert_int_equal(pawl_election_campaign(p.election), 0);
 	rig_pass(&r, 2000 * SPAN_MS);
@@ -233,8 +283,7 @@ static void what_is_proclaimed_is_in_the_next_election_or_written_at_once(void *
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	lead(&r, &p, &o);
+	lead(&r, &p, NULL);
 	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("new"), on_result, &p), 0);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_UPDATE], 1);
@@ -318,8 +367,7 @@ static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	lead(&r, &p, &o);
+	lead(&r, &p, NULL);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("last"), on_result, &p), 0);
 	rig_settle(&r);
@@ -331,13 +379,16 @@ static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_elections) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_candidate_that_is_granted_the_lock_leads),
 		cmocka_unit_test(an_election_is_marked_for_nodes_that_know_the_mark),
 		cmocka_unit_test(a_leader_that_resigns_releases_and_is_not_told),
 		cmocka_unit_test(a_candidate_that_resigns_leaves_the_queue),
 		cmocka_unit_test(a_leader_that_cannot_extend_steps_down_before_its_time_is_over),
+		cmocka_unit_test(a_leader_uses_up_its_lease_while_no_handshake_succeeds),
+		cmocka_unit_test(certificates_with_which_no_node_ever_answered_are_told_at_once),
+		cmocka_unit_test(a_leadership_that_is_lost_has_neither_token_nor_lock),
 		cmocka_unit_test(a_transfer_to_somebody_who_does_not_wait_changes_nothing),
 		cmocka_unit_test(a_transfer_stops_the_program_first_and_then_lets_go),
 		cmocka_unit_test(
@@ -351,5 +402,5 @@ int main(void) {
 		cmocka_unit_test(
 	an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -12,18 +12,10 @@ static void start(struct rig *r, const struct pawl_lock_options *o, struct holde
 	rig_settle(r);
 }
 
-/* Takes a lock with a client of its own. Returns the options with which it was asked for. */
-static struct pawl_lock_options hold(struct rig *r, struct holder *h) {
-	struct pawl_lock_options o = options_of(h, false);
-	rig_open(r, NULL);
-	take(r, h, &o);
-	return o;
-}
-
 /* Takes a lock, and starts an acquire of it. The node has answered that, and the answer is on its
  * way. */
 static void hold_and_start(struct rig *r, struct holder *h, struct holder *again) {
-	(void)hold(r, h);
+	hold(r, h, false);
 	r->nodes[0].mood = FAKE_HOLDS_BACK;
 	const struct pawl_lock_options o = again_of(h);
 	start(r, &o, again);
@@ -41,7 +33,7 @@ static void a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
-	struct pawl_lock_options o = hold(&r, &h);
+	struct pawl_lock_options o = hold(&r, &h, false);
 	struct pawl_lock *first = h.lock;
 	o.lock_id = pawl_lock_id(first);
 	o.terms.mode = PAWL_SHARED;
@@ -58,7 +50,7 @@ static void a_request_that_makes_it_a_shared_one_counts_from_the_asking_on(void 
 	for (size_t i = 0; i < 2; i++) {
 		struct rig r;
 		struct holder h = { 0 };
-		(void)hold(&r, &h);
+		hold(&r, &h, false);
 		r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
 		struct pawl_request request = { .method = methods[i], .key = { "k", 1 },
 			.lock_id = pawl_lock_id(h.lock), .terms.mode = PAWL_SHARED };
@@ -123,7 +115,7 @@ static void a_lock_id_that_is_being_released_gives_no_new_handle(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 }, again = { 0 };
-	struct pawl_lock_options o = hold(&r, &h);
+	struct pawl_lock_options o = hold(&r, &h, false);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	o = again_of(&h);
 	assert_int_equal(pawl_lock_release_start(h.lock, on_done, &h), 0);
@@ -138,7 +130,7 @@ static void several_keys_of_which_one_is_released_meanwhile_are_not_held(void **
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 }, other = { 0 }, again = { 0 };
-	struct pawl_lock_options o = hold(&r, &h);
+	struct pawl_lock_options o = hold(&r, &h, false);
 	o.key = pawl_str("l");
 	take(&r, &other, &o);
 	const struct pawl_key_item keys[] = { { .key = { "k", 1 },
@@ -271,7 +263,7 @@ static void several_keys_are_wanted_as_they_are_held(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
-	struct pawl_lock_options o = hold(&r, &h);
+	struct pawl_lock_options o = hold(&r, &h, false);
 	struct pawl_key_item item = { .key = { "k", 1 }, .lock_id = pawl_lock_id(h.lock),
 		.mode = PAWL_SHARED };
 	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL),
@@ -289,7 +281,7 @@ static void several_keys_are_wanted_as_they_are_held(void **state) {
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_entering) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_held),
@@ -308,5 +300,5 @@ int main(void) {
 		cmocka_unit_test(an_extension_for_other_numbers_has_the_deadline_of_these),
 		cmocka_unit_test(several_keys_are_wanted_as_they_are_held),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

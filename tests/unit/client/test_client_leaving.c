@@ -5,10 +5,8 @@
 static void a_lock_that_is_handed_over_is_not_trusted_from_the_call_on(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, false);
 	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
 	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
 	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), PAWL_EINVAL);
@@ -26,10 +24,8 @@ static void a_lock_that_is_handed_over_is_not_trusted_from_the_call_on(void **st
 static void a_hand_over_to_nobody_leaves_the_lock_as_it_was(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, false);
 	r.nodes[0].error = PAWL_ENOTFOUND;
 	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
 	rig_settle(&r);
@@ -46,10 +42,8 @@ static void a_hand_over_to_nobody_leaves_the_lock_as_it_was(void **state) {
 static void a_hand_over_whose_answer_is_lost_ends_as_a_release(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, false);
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
 	rig_settle(&r);
@@ -63,10 +57,8 @@ static void a_hand_over_whose_answer_is_lost_ends_as_a_release(void **state) {
 static void a_downgraded_lock_is_shared_from_the_call_on(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	hold(&r, &h, false);
 	assert_int_equal(pawl_lock_mode(h.lock), PAWL_EXCLUSIVE);
 	r.nodes[0].error = PAWL_ENOQUORUM;
 	r.nodes[1].error = PAWL_ENOQUORUM;
@@ -100,10 +92,8 @@ static void permits_are_numbered(void **state) {
 static void a_lock_that_was_entered_twice_is_released_by_the_second_release(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
+	struct holder h;
+	struct pawl_lock_options o = hold(&r, &h, false);
 	struct pawl_lock *first = h.lock;
 	assert_int_equal(pawl_lock_enter(first), 2);
 	assert_int_equal(pawl_lock_leave(first), 1);
@@ -212,10 +202,8 @@ static void an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memor
 	(void)state;
 	for (uint64_t at = 1; at < 20; at++) {
 		struct rig r;
-		struct holder h = { 0 };
-		struct pawl_lock_options o = options_of(&h, false);
-		rig_open(&r, NULL);
-		take(&r, &h, &o);
+		struct holder h;
+		hold(&r, &h, false);
 		r.nodes[0].mood = FAKE_HOLDS_BACK;
 		assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("v"), NULL, on_done, &h,
 			NULL), 0);
@@ -233,7 +221,7 @@ static void an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memor
 	}
 }
 
-int main(void) {
+UNIT(client_leaving) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_that_is_handed_over_is_not_trusted_from_the_call_on),
 		cmocka_unit_test(a_hand_over_to_nobody_leaves_the_lock_as_it_was),
@@ -249,5 +237,5 @@ int main(void) {
 		cmocka_unit_test(
 			an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* These tests are about a client's life with many calls: what leaves together, what waits, what is
  * canceled, and how it ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 
@@ -208,7 +204,7 @@ static void garbled_answers_end_every_call_once(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(client_life) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_started_in_one_turn_arrives_in_one_read),
 		cmocka_unit_test(a_canceled_acquire_has_no_callback_and_is_released),
@@ -220,5 +216,5 @@ int main(void) {
 		cmocka_unit_test(what_a_slow_node_does_not_take_yet_waits),
 		cmocka_unit_test(garbled_answers_end_every_call_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

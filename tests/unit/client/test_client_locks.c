@@ -1,10 +1,6 @@
 /* These tests are about locks of the client: what valid_ms means, renewal in batches, and how a
  * lock ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <stdio.h>
 
@@ -52,6 +48,12 @@ static void take(struct rig *r, struct holder *h, const char *key, uint32_t leas
 	assert_non_null(h->lock);
 }
 
+/* Opens a client that has a lock. */
+static void hold(struct rig *r, struct holder *h, uint32_t lease_ms) {
+	rig_open(r, NULL);
+	take(r, h, "k", lease_ms);
+}
+
 static void drop(struct holder *h) {
 	pawl_lock_free(h->lock);
 	pawl_result_free(h->result);
@@ -62,14 +64,13 @@ static void trust_ends_when_either_clock_says_so(void **state) {
 	for (int which = 0; which < 2; which++) {
 		struct rig r;
 		struct holder h;
-		rig_open(&r, NULL);
-		take(&r, &h, "k", 10000);
+		hold(&r, &h, 10000);
 		assert_int_equal(pawl_lock_valid_ms(h.lock), 9900);
 		rig_jump(&r, which ? 9000 * SPAN_MS : 0, which ? 0 : 9000 * SPAN_MS);
 		assert_int_equal(pawl_lock_valid_ms(h.lock), 900);
 		rig_jump(&r, which ? 900 * SPAN_MS : 0, which ? 0 : 900 * SPAN_MS);
 		assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
-		assert_int_not_equal(pawl_lock_error(h.lock), 0);
+		assert_int_equal(pawl_lock_error(h.lock), PAWL_ELOST);
 		drop(&h);
 		rig_close(&r);
 	}
@@ -121,12 +122,30 @@ static void a_lock_that_comes_after_a_long_wait_is_asked_for_again_and_held(void
 	rig_close(&r);
 }
 
+static void a_node_that_never_leaves_any_time_is_asked_twice(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	const struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 10000,
+		.wait_ms = 1000 };
+	rig_open(&r, NULL);
+	r.nodes[0].waited = 3000 * SPAN_S;
+	r.nodes[0].valid_permille = 0;
+	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
+	rig_settle(&r);
+	assert_non_null(h.result);
+	assert_int_equal(h.result->error, PAWL_ELOST);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
+	drop(&h);
+	rig_close(&r);
+}
+
 static void a_lock_is_renewed_at_a_third_of_its_lease(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	rig_pass(&r, 2200 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 0);
 	rig_pass(&r, 900 * SPAN_MS);
@@ -238,8 +257,7 @@ static void without_extensions_the_holder_is_told_before_the_deadline(void **sta
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
 	rig_pass(&r, 7300 * SPAN_MS);
 	assert_int_equal(h.lost, 0);
@@ -262,8 +280,7 @@ static void an_answer_after_the_deadline_brings_nothing_back(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	rig_pass(&r, 3100 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
@@ -273,6 +290,7 @@ static void an_answer_after_the_deadline_brings_nothing_back(void **state) {
 	fake_let_go(&r.nodes[0]);
 	rig_settle(&r);
 	assert_int_equal(h.lost, 1);
+	assert_int_equal(h.cause, PAWL_ELOST);
 	assert_int_equal(h.renewed, 0);
 	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
 	drop(&h);
@@ -303,8 +321,7 @@ static void a_lock_outlives_the_node_that_gave_it(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 20 * SPAN_S);
@@ -318,8 +335,7 @@ static void a_node_that_hangs_costs_no_lock(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 1000);
+	hold(&r, &h, 1000);
 	r.nodes[0].mood = FAKE_SILENT;
 	rig_pass(&r, 5 * SPAN_S);
 	assert_int_equal(h.lost, 0);
@@ -346,8 +362,7 @@ static void a_repeat_that_fails_does_not_take_the_lock_away(void **state) {
 	struct rig r;
 	struct holder h;
 	struct pawl_result *result = NULL;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	r.nodes[0].error = PAWL_ENOQUORUM;
 	struct pawl_request repeat = { .method = PAWL_ACQUIRE, .key = pawl_str("k"),
 		.lock_id = pawl_lock_id(h.lock) };
@@ -365,8 +380,7 @@ static void two_nodes_that_hang_cost_no_lock(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 3000);
+	hold(&r, &h, 3000);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 	/* Both nodes have been tried by then. */
 	rig_pass(&r, 1800 * SPAN_MS);
@@ -383,8 +397,7 @@ static void a_release_ends_trust_and_renewal(void **state) {
 	struct rig r;
 	struct holder h;
 	struct pawl_result *result = NULL;
-	rig_open(&r, NULL);
-	take(&r, &h, "k", 9000);
+	hold(&r, &h, 9000);
 	assert_int_equal(pawl_lock_release_start(h.lock, rig_done, &result), 0);
 	rig_pass(&r, 20 * SPAN_S);
 	assert_non_null(result);
@@ -452,11 +465,12 @@ static void without_renewal_the_lease_runs_out(void **state) {
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_locks) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trust_ends_when_either_clock_says_so),
 		cmocka_unit_test(the_time_counts_from_the_sending),
 		cmocka_unit_test(a_lock_that_comes_after_a_long_wait_is_asked_for_again_and_held),
+		cmocka_unit_test(a_node_that_never_leaves_any_time_is_asked_twice),
 		cmocka_unit_test(a_lock_is_renewed_at_a_third_of_its_lease),
 		cmocka_unit_test(locks_that_are_due_together_share_a_request),
 		cmocka_unit_test(a_refusal_of_one_lock_leaves_the_others_alone),
@@ -475,5 +489,5 @@ int main(void) {
 		cmocka_unit_test(a_lease_that_is_left_open_is_what_the_cluster_allows),
 		cmocka_unit_test(a_lease_that_is_named_is_not_shortened),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static void an_election_may_be_freed_in_its_callback(void **state) {
 	(void)state;
 	struct rig r;
 	struct part p = { .free_when_leading = true };
-	struct pawl_election_options o = options_of(&p);
-	begin(&r, &p, &o);
+	begin(&r, &p, NULL);
 	assert_int_equal(pawl_election_campaign(p.election), 0);
 	rig_settle(&r);
 	assert_int_equal(p.led, 1);
@@ -54,8 +53,7 @@ static void a_client_that_is_freed_gives_up_leadership_as_its_last_word(void **s
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
-	struct pawl_election_options o = options_of(&p);
-	lead(&r, &p, &o);
+	lead(&r, &p, NULL);
 	pawl_free(r.client);
 	r.client = NULL;
 	rig_settle(&r);
@@ -92,12 +90,12 @@ static void whatever_memory_is_missing_it_leads_in_the_end(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(client_observers) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_observer_is_told_of_every_change_in_order_and_of_nothing_old),
 		cmocka_unit_test(an_election_may_be_freed_in_its_callback),
 		cmocka_unit_test(a_client_that_is_freed_gives_up_leadership_as_its_last_word),
 		cmocka_unit_test(whatever_memory_is_missing_it_leads_in_the_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* These tests make requests that a client does not repeat at another node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 
@@ -54,11 +50,11 @@ static void a_kick_is_never_repeated_at_another_node(void **state) {
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_once) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_update_whose_answer_is_lost_is_unsure_and_not_repeated),
 		cmocka_unit_test(a_drain_is_never_repeated_at_another_node),
 		cmocka_unit_test(a_kick_is_never_repeated_at_another_node),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

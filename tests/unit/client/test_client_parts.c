@@ -1,71 +1,14 @@
-/* These tests are about the small parts of the client: endpoints, identities, values, options. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* These tests are about the small parts of the client: identities, values, options. */
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "endpoint.h"
 #include "env.h"
 #include "pawl/pawl.h"
 #include "prng.h"
 #include "value.h"
-
-static void endpoints_of_every_kind_are_understood(void **state) {
-	(void)state;
-	struct endpoint_list list;
-	const char *problem;
-	const char *text = "a.example:7000, "
-		"tls://b:1 ,unix:/run/pawl.sock,[::1]:7117,tls://[2001:db8::1]:65535";
-	assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, text, &problem), 0);
-	assert_int_equal(list.count, 5);
-	assert_string_equal(list.items[0].host, "a.example");
-	assert_string_equal(list.items[0].port, "7000");
-	assert_true(list.items[1].tls);
-	assert_string_equal(list.items[1].text, "tls://b:1");
-	assert_true(list.items[2].local);
-	assert_string_equal(list.items[2].host, "/run/pawl.sock");
-	assert_string_equal(list.items[3].host, "::1");
-	assert_string_equal(list.items[4].host, "2001:db8::1");
-	assert_true(list.items[4].tls);
-	endpoint_list_done(&list);
-}
-
-static void endpoints_that_cannot_be_are_refused_with_a_reason(void **state) {
-	(void)state;
-	char long_host[600], many[200] = "a:1";
-	memset(long_host, 'a', sizeof(long_host));
-	(void)snprintf(long_host + sizeof(long_host) - 4, 4, ":77");
-	for (int i = 0; i < 32; i++) {
-		memcpy(many + 3 + (size_t)i * 4, ",a:1", 5);
-	}
-	const char *bad[] = { NULL, "", "a", "a:", ":7", "a:0", "a:65536", "a:7x", "a:123456",
-		"::1:7", "[::1]", "[]:7", "[::1:7", "http://a:1", "tls://", "tls://a", "unix:",
-		"a:1,", ",a:1", "a:1,,b:2", "a:1 b:2", long_host, many };
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct endpoint_list list;
-		const char *problem = NULL;
-		assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, bad[i], &problem),
-			PAWL_EINVAL);
-		assert_non_null(problem);
-		assert_null(list.items);
-	}
-}
-
-static void an_endpoint_goes_through_its_addresses_and_starts_again(void **state) {
-	(void)state;
-	struct endpoint e = { .host = "127.0.0.1", .port = "7000" };
-	const struct endpoint_address *a = endpoint_address(&e);
-	assert_non_null(a);
-	assert_int_equal(e.address_count, 1);
-	assert_false(endpoint_next_address(&e));
-	assert_int_equal(e.address_count, 0);
-	assert_non_null(endpoint_address(&e));
-}
 
 static void an_id_survives_being_written(void **state) {
 	(void)state;
@@ -223,11 +166,8 @@ static void the_environment_sets_what_is_not_set(void **state) {
 	assert_true(o.prefer_first);
 }
 
-int main(void) {
+UNIT(client_parts) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(endpoints_of_every_kind_are_understood),
-		cmocka_unit_test(endpoints_that_cannot_be_are_refused_with_a_reason),
-		cmocka_unit_test(an_endpoint_goes_through_its_addresses_and_starts_again),
 		cmocka_unit_test(an_id_survives_being_written),
 		cmocka_unit_test(text_that_is_no_id_is_refused),
 		cmocka_unit_test(a_value_has_what_was_written),
@@ -237,5 +177,5 @@ int main(void) {
 		cmocka_unit_test(options_that_cannot_be_are_refused_with_a_reason),
 		cmocka_unit_test(the_environment_sets_what_is_not_set),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

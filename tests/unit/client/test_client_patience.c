@@ -1,9 +1,5 @@
 /* These tests are about how long a client lets a node be silent before it leaves it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "patience.h"
 
@@ -99,7 +95,7 @@ static void the_own_pauses_count_like_slow_answers_up_to_a_bound(void **state) {
 	assert_int_equal(patience_time(&p, LONGEST), 400 * SPAN_MS);
 }
 
-int main(void) {
+UNIT(client_patience) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(four_times_the_slowest_answer_and_within_bounds),
 		cmocka_unit_test(a_slow_answer_is_forgotten_by_and_by),
@@ -107,5 +103,5 @@ int main(void) {
 		cmocka_unit_test(what_is_sent_again_has_a_budget_which_answers_fill),
 		cmocka_unit_test(the_own_pauses_count_like_slow_answers_up_to_a_bound),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

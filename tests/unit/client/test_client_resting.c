@@ -1,10 +1,6 @@
 /* A node refuses calls because their identity has had enough. They come again when the node says,
  * within their time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 
@@ -118,7 +114,65 @@ static void a_call_that_rests_can_be_canceled_and_ends_with_its_client(void **st
 	rig_close(&r);
 }
 
-int main(void) {
+static const struct pawl_request waiting = { .method = PAWL_ACQUIRE, .key = { "k", 1 },
+	.lease_ms = 10000, .wait_ms = 60000, .timeout_ms = 5000 };
+
+static unsigned asked_in_all(const struct rig *r) {
+	unsigned count = 0;
+	for (size_t i = 0; i < RIG_ENDPOINTS; i++) {
+		count += (unsigned)r->nodes[i].asked[CLIENT_ACQUIRE];
+	}
+	return count;
+}
+
+/* Planned stops, or nodes that are cut off, do not end a wait, however many there are. */
+static void a_request_that_may_wait_asks_in_rounds_until_a_node_serves_it(void **state) {
+	(void)state;
+	const int errors[] = { PAWL_ERECOVERING, PAWL_ENOQUORUM };
+	for (size_t i = 0; i < 2; i++) {
+		struct rig r;
+		struct pawl_result *result = NULL;
+		rig_open(&r, NULL);
+		for (size_t node = 0; node < RIG_ENDPOINTS; node++) {
+			r.nodes[node].error = errors[i];
+		}
+		assert_int_equal(pawl_start(r.client, &waiting, rig_done, &result, NULL), 0);
+		rig_pass(&r, 20 * SPAN_S);
+		assert_null(result);
+		/* It pauses for 250 to 750 ms after each round. */
+		assert_in_range(asked_in_all(&r), 20 * RIG_ENDPOINTS, 90 * RIG_ENDPOINTS);
+		for (size_t node = 0; node < RIG_ENDPOINTS; node++) {
+			r.nodes[node].error = 0;
+		}
+		rig_pass(&r, SPAN_S);
+		assert_non_null(result);
+		assert_int_equal(result->error, 0);
+		pawl_result_free(result);
+		rig_close(&r);
+	}
+}
+
+static void the_last_refusal_is_the_answer_when_the_wait_is_over(void **state) {
+	(void)state;
+	struct rig r;
+	struct pawl_result *result = NULL;
+	struct pawl_request request = waiting;
+	request.wait_ms = 3000;
+	rig_open(&r, NULL);
+	for (size_t node = 0; node < RIG_ENDPOINTS; node++) {
+		r.nodes[node].error = PAWL_ENOQUORUM;
+	}
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 2500 * SPAN_MS);
+	assert_null(result);
+	rig_pass(&r, 1500 * SPAN_MS);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+UNIT(client_resting) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_sent_again_when_the_node_says_and_not_before),
 		cmocka_unit_test(calls_that_were_refused_together_come_back_one_by_one),
@@ -126,6 +180,8 @@ int main(void) {
 			the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_said),
 		cmocka_unit_test(an_update_comes_again_too),
 		cmocka_unit_test(a_call_that_rests_can_be_canceled_and_ends_with_its_client),
+		cmocka_unit_test(a_request_that_may_wait_asks_in_rounds_until_a_node_serves_it),
+		cmocka_unit_test(the_last_refusal_is_the_answer_when_the_wait_is_over),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -340,7 +340,7 @@ static void clients_begin_with_an_endpoint_by_chance(void **state) {
 	assert_in_range(first, 8, 56);
 }
 
-int main(void) {
+UNIT(client_switch) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_that_stops_is_left_within_milliseconds),
 		cmocka_unit_test(the_calm_case_has_one_connection_and_no_ping),
@@ -361,5 +361,5 @@ int main(void) {
 		cmocka_unit_test(the_client_returns_to_the_first_endpoint_if_it_prefers_it),
 		cmocka_unit_test(clients_begin_with_an_endpoint_by_chance),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

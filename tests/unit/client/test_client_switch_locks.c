@@ -136,7 +136,7 @@ static void requests_are_made_without_a_trace_where_that_is_not_known(void **sta
 	rig_close(&r);
 }
 
-int main(void) {
+UNIT(client_switch_locks) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
 		cmocka_unit_test(a_session_that_owes_nothing_stays_open_while_a_lock_ends_with_it),
@@ -146,5 +146,5 @@ int main(void) {
 		cmocka_unit_test(a_lock_lives_on_at_a_node_that_knows_no_parties),
 		cmocka_unit_test(requests_are_made_without_a_trace_where_that_is_not_known),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -33,6 +33,9 @@ static void note(struct seen *s, const char *what, const struct pawl_event *e) {
 static void on_event(struct pawl_watch *watch, const struct pawl_event *e, void *arg) {
 	struct seen *s = arg;
 	note(s, pawl_event_name(e->type), e);
+	/* A NUL follows all bytes that are handed out. */
+	assert_int_equal(((const char *)e->entry.key.data)[e->entry.key.size], 0);
+	assert_int_equal(((const char *)e->resume.data)[e->resume.size], 0);
 	if (e->resume.size && e->resume.size <= sizeof(s->resume_bytes)) {
 		memcpy(s->resume_bytes, e->resume.data, e->resume.size);
 		s->resume = (struct pawl_bytes){ s->resume_bytes, e->resume.size };
@@ -276,7 +279,7 @@ static void whatever_memory_is_missing_the_watch_is_right_in_the_end(void **stat
 	}
 }
 
-int main(void) {
+UNIT(client_watches) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_present_state_comes_first_and_then_every_change),
 		cmocka_unit_test(a_prefix_is_read_page_by_page),
@@ -292,5 +295,5 @@ int main(void) {
 		cmocka_unit_test(programs_cannot_send_the_requests_of_watches_themselves),
 		cmocka_unit_test(whatever_memory_is_missing_the_watch_is_right_in_the_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -322,7 +322,7 @@ static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
 	pawl_fence_close(other);
 }
 
-int main(void) {
+UNIT(fence) {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		IN_DIR(an_older_token_is_refused_and_the_same_one_passes_again),
@@ -338,5 +338,5 @@ int main(void) {
 		IN_DIR(without_memory_nothing_passes_and_nothing_is_lost),
 		IN_DIR(a_token_that_there_was_no_memory_for_is_read_later),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static inline const char *key_of_home(struct stage *s, uint32_t home) {
 	for (uint32_t i = 0; i < 1000; i++) {
 		snprintf(key, sizeof key, "k%u", i);
 		(void)stage_do(s, 0, stage_request(CORE_EXPLAIN, key, stage_lock(1)));
-		if (stage_last(s)->witnesses[stage_peer(s, 0, home)].home) {
+		if (stage_last(s)->reports[stage_peer(s, 0, home)].home) {
 			return key;
 		}
 	}

@@ -222,7 +222,7 @@ static void any_one_allocation_may_fail(void **state) {
 	(void)state;
 	uint64_t calls = run(0, 0);
 	assert_true(calls > 100);
-	for (uint64_t i = 1; i <= calls; i++) {
+	for (uint64_t i = 1; i <= calls; i += UNIT_STRIDE) {
 		run(i, 1);
 	}
 }
@@ -231,15 +231,15 @@ static void memory_may_be_gone_for_a_while_from_any_allocation_on(void **state) 
 	(void)state;
 	static const uint64_t lengths[] = { 3, 25, 400 };
 	uint64_t calls = run(0, 0);
-	for (uint64_t i = 1; i <= calls; i += 2) {
-		run(i, lengths[i / 2 % 3]);
+	for (uint64_t i = 0; 1 + 2 * i <= calls; i += UNIT_STRIDE) {
+		run(1 + 2 * i, lengths[i / UNIT_STRIDE % 3]);
 	}
 }
 
-int main(void) {
+UNIT(alloc_core) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_one_allocation_may_fail),
 		cmocka_unit_test(memory_may_be_gone_for_a_while_from_any_allocation_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

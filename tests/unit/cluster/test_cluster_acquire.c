@@ -329,7 +329,7 @@ static void a_token_is_above_all_numbers_that_were_reported_with_the_promises(vo
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 0);
 }
 
-int main(void) {
+UNIT(cluster_acquire) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_token_is_above_all_numbers_that_were_reported_with_the_promises),
 		NAMED(a_commit_that_two_masters_refuse_is_asked_for_again),
@@ -353,5 +353,5 @@ int main(void) {
 		NAMED(traffic_of_one_key_does_not_hold_up_another),
 		NAMED(a_hung_master_delays_nobody),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -386,7 +386,7 @@ static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
 	assert_int_equal(stage_count(s, COUNT_merge_dropped), 0);
 }
 
-int main(void) {
+UNIT(cluster_adoption) {
 	const struct CMUnitTest tests[] = {
 		NAMED(nothing_is_accepted_under_the_previous_epoch),
 		NAMED(an_epoch_takes_effect_when_it_is_on_disk),
@@ -408,5 +408,5 @@ int main(void) {
 		NAMED(a_recovery_by_waiting_does_not_begin_anew_with_an_epoch),
 		MEMBERS_3(what_those_bring_who_vote_for_the_first_time_stays),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

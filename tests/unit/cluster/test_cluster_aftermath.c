@@ -162,12 +162,12 @@ static void a_replica_that_is_started_over_waits_for_no_lease_that_nobody_was_al
 	stage_free(s);
 }
 
-int main(void) {
+UNIT(cluster_aftermath) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_forced_start_leaves_nothing_of_what_a_liar_has_left_on_the_disk),
 		NAMED(a_forced_start_works_at_a_node_that_a_liar_has_taken_over),
 		cmocka_unit_test(
 			a_replica_that_is_started_over_waits_for_no_lease_that_nobody_was_allowed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

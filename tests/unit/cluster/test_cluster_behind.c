@@ -121,7 +121,7 @@ static void a_place_is_offered_to_no_node_that_cannot_take_it(void **state) {
 	assert_true(stage_count(s, COUNT_auto_replaced) > 0);
 }
 
-int main(void) {
+UNIT(cluster_behind) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_node_that_cannot_know_the_present_configuration_is_not_let_in,
@@ -136,5 +136,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_place_is_offered_to_no_node_that_cannot_take_it,
 			setup_auto, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

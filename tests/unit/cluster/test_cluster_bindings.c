@@ -441,7 +441,7 @@ static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
-int main(void) {
+UNIT(cluster_bindings) {
 	const struct CMUnitTest tests[] = {
 		BONDED(a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over),
 		BONDED(a_node_does_not_vouch_for_a_lock_that_was_bound_to_another),
@@ -466,5 +466,5 @@ int main(void) {
 		BONDED(a_binding_goes_over_to_other_masters),
 		BONDED(new_masters_are_to_confirm_within_the_grace_time),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

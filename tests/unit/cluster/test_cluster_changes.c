@@ -232,7 +232,7 @@ static void a_second_release_says_that_the_lock_was_not_there(void **state) {
 	assert_false(r->r.released);
 }
 
-int main(void) {
+UNIT(cluster_changes) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
 		NAMED(a_second_change_at_the_same_node_is_told_that_it_is_busy),
@@ -248,5 +248,5 @@ int main(void) {
 			setup_alone, named_teardown),
 		NAMED(a_break_that_an_epoch_interrupts_says_that_the_lock_was_there),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -250,7 +250,7 @@ static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_say
 	stage_free(s);
 }
 
-int main(void) {
+UNIT(cluster_clock) {
 	const struct CMUnitTest tests[] = {
 		NAMED(one_member_raises_the_clock_by_one_a_nanosecond_at_most),
 		NAMED(the_margin_comes_back_with_time_and_grows_no_further),
@@ -265,5 +265,5 @@ int main(void) {
 		cmocka_unit_test(
 			a_node_that_does_not_vote_takes_no_clock_that_one_source_says_alone),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

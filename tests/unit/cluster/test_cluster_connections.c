@@ -386,7 +386,7 @@ static void nor_for_a_lock_that_was_bound_later(void **state) {
 	assert_int_equal(extend_anew(s, 0, 1, 0), PAWL_EUNSURE);
 }
 
-int main(void) {
+UNIT(cluster_connections) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_closed_connection_frees_the_key_at_once),
 		NAMED(a_holder_that_has_named_a_later_connection_keeps_the_lock),
@@ -415,5 +415,5 @@ int main(void) {
 		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
 		NAMED(a_lock_delay_ends_in_time_though_nobody_asks_for_the_key),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

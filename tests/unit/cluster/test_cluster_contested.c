@@ -355,7 +355,7 @@ static void an_extension_that_cannot_know_the_numbers_is_unsure(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
-int main(void) {
+UNIT(cluster_contested) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_renewal_waits_for_a_master_that_has_begun_to_vote),
 		NAMED(a_renewal_says_that_there_is_no_quorum_while_the_others_are_silent),
@@ -377,5 +377,5 @@ int main(void) {
 		NAMED(an_extension_says_which_numbers_it_is_for),
 		NAMED(an_extension_that_cannot_know_the_numbers_is_unsure),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -257,7 +257,7 @@ static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void *
 	core_check(s->nodes[2].core);
 }
 
-int main(void) {
+UNIT(cluster_copies) {
 	const struct CMUnitTest tests[] = {
 		COPIES(a_lock_that_ended_with_its_connection_is_not_extended_after_the_change),
 		COPIES(a_lock_that_ended_with_its_node_is_not_extended_after_the_change),
@@ -271,5 +271,5 @@ int main(void) {
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
 		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -337,7 +337,7 @@ static void what_a_removed_node_granted_to_late_adopters_is_reported_missed(void
 	missed_events_of_all(s);
 }
 
-int main(void) {
+UNIT(cluster_counted) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(a_link_that_is_back_reports_nothing_where_nothing_was_missed),
 		WATCHED(a_missed_write_is_reported_once_the_link_is_back),
@@ -359,5 +359,5 @@ int main(void) {
 		WITH_A_REPLICA(
 			what_a_removed_node_granted_to_late_adopters_is_reported_missed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static uint32_t entries(struct stage *s, uint32_t node, const char *key) {
 	uint64_t id = stage_ask(s, node, r);
 	stage_wait(s, 5 * SPAN_MS);
 	token_of(s, id);
-	const struct stage_witness *w = stage_answer(s, id)->witnesses;
+	const struct stage_report *w = stage_answer(s, id)->reports;
 	return w[0].waiting + w[1].waiting + w[2].waiting;
 }
 
@@ -61,7 +61,7 @@ static const char *key_at(struct stage *s, uint32_t home) {
 		take(s, 0, key, stage_lock((uint8_t)key[0]));
 		(void)wait_for(s, 1, key, stage_lock(201));
 		const bool found = entries(s, home, key) == 1 &&
-			stage_last(s)->witnesses[home].waiting == 1;
+			stage_last(s)->reports[home].waiting == 1;
 		stage_client_gone(s, 1, 2);
 		stage_settle(s);
 		if (found) {
@@ -363,7 +363,7 @@ static void a_list_of_several_keys_is_cut_at_its_limit_and_names_each_once(void 
 	}
 }
 
-int main(void) {
+UNIT(cluster_crowd) {
 	const struct CMUnitTest tests[] = {
 		CROWDED(the_entries_of_a_lost_node_are_freed_in_pieces_and_none_of_them_has_a_turn),
 		CROWDED(a_release_while_they_are_freed_goes_to_who_is_there_still),
@@ -379,5 +379,5 @@ int main(void) {
 		PIECES(a_waiter_that_leaves_between_two_pieces_takes_nobody_along),
 		PIECES(a_list_of_several_keys_is_cut_at_its_limit_and_names_each_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

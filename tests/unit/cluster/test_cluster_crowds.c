@@ -111,11 +111,11 @@ static void many_names_that_nobody_has_are_looked_for_in_a_short_time(void **sta
 	assert_int_equal(stage_answer(s, last)->r.error, PAWL_ENOTFOUND);
 }
 
-int main(void) {
+UNIT(cluster_crowds) {
 	const struct CMUnitTest tests[] = {
 		OF_MANY(a_link_that_many_wait_behind_is_lost_in_a_short_step),
 		OF_MANY(many_who_go_away_at_once_leave_in_a_short_step),
 		OF_MANY(many_names_that_nobody_has_are_looked_for_in_a_short_time),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -326,7 +326,7 @@ static void an_accepted_value_is_finished_after_a_restart_of_everything(void **s
 	}
 }
 
-int main(void) {
+UNIT(cluster_decree) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_ballot_is_on_disk_before_it_is_promised),
 		NAMED(a_value_is_on_disk_before_it_is_accepted),
@@ -351,5 +351,5 @@ int main(void) {
 			whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen),
 		NAMED(an_accepted_value_is_finished_after_a_restart_of_everything),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -210,7 +210,7 @@ static void lease_and_delay_together_are_not_longer_than_allowed(void **state) {
 	assert_int_equal(extend(s, 1, "k", stage_lock(2), LEASE, true), PAWL_OK);
 }
 
-int main(void) {
+UNIT(cluster_downgrade) {
 	const struct CMUnitTest tests[] = {
 		NAMED(readers_join_a_holder_that_lets_them),
 		NAMED(readers_that_wait_go_on_when_the_writer_lets_them),
@@ -227,5 +227,5 @@ int main(void) {
 		NAMED(an_extension_carries_the_delay_with_it),
 		NAMED(lease_and_delay_together_are_not_longer_than_allowed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -14,13 +14,20 @@ static uint64_t ask(struct stage *s, uint32_t node, uint8_t lock, span_ns wait) 
 	return stage_ask(s, node, stage_acquire("k", stage_lock(lock), LEASE, wait));
 }
 
+/* Tells whether the wait was ended, and has not run out. */
+static bool cut(const struct stage *s, uint64_t id) {
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
+	return stage_answer(s, id)->r.wait_cut;
+}
+
 static void a_wait_that_is_ended_is_over_and_leaves_the_queue(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(9));
 	uint64_t first = ask(s, 0, 1, WAIT), second = ask(s, 2, 2, WAIT);
 	stage_wait(s, 100 * SPAN_MS);
 	end_wait(s, 0, CLIENT, first);
-	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ETIMEOUT);
+	assert_true(cut(s, first));
 	assert_false(answered(s, second));
 	assert_int_equal(release(s, 1, "k", stage_lock(9)), PAWL_OK);
 	stage_wait(s, 100 * SPAN_MS);
@@ -36,8 +43,22 @@ static void another_request_of_the_client_goes_on(void **state) {
 	end_wait(s, 0, CLIENT, second + 1);
 	assert_false(answered(s, first));
 	end_wait(s, 0, CLIENT, second);
-	assert_int_equal(stage_answer(s, second)->r.error, PAWL_ETIMEOUT);
+	assert_true(cut(s, second));
 	assert_false(answered(s, first));
+}
+
+/* There is one attempt, and each of its requests has time left. */
+static void a_repeat_hears_that_its_wait_was_ended(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, WAIT);
+	take(s, 1, "k", stage_lock(9));
+	uint64_t first = stage_ask(s, 0, r);
+	stage_wait(s, 100 * SPAN_MS);
+	r.client = CLIENT + 1;
+	uint64_t again = stage_ask(s, 0, r);
+	assert_int_equal(stage_count(s, COUNT_repeat_joined), 1);
+	end_wait(s, 0, CLIENT, first);
+	assert_true(cut(s, first) && cut(s, again));
 }
 
 /* The commit decides, and not the end of the wait. */
@@ -60,20 +81,44 @@ static void who_is_about_to_get_the_lock_gets_it(void **state) {
 	assert_true(holds(s, 2, "k", stage_lock(1)));
 }
 
+static struct core_request both_keys(void) {
+	static struct core_lock locks[2];
+	locks[0] = (struct core_lock){ slice_str("a"), stage_lock(1), 0, 0 };
+	locks[1] = (struct core_lock){ slice_str("k"), stage_lock(2), 0, 0 };
+	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2,
+		.lease = LEASE, .wait = WAIT };
+}
+
 static void several_keys_are_rolled_back(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { { slice_str("a"), stage_lock(1), 0, 0 },
-		{ slice_str("k"), stage_lock(2), 0, 0 } };
-	const struct core_request group = { .op = CORE_ACQUIRE_ALL, .locks = locks,
-		.lock_count = 2, .lease = LEASE, .wait = WAIT };
 	take(s, 1, "k", stage_lock(9));
-	uint64_t id = stage_ask(s, 0, group);
+	uint64_t id = stage_ask(s, 0, both_keys());
 	stage_wait(s, 100 * SPAN_MS);
 	assert_true(holds(s, 2, "a", stage_lock(1)));
 	end_wait(s, 0, CLIENT, id);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
+	assert_true(cut(s, id));
 	take(s, 2, "a", stage_lock(11));
+}
+
+/* The end of the wait for a comes too late, because a is about to be got. What runs out later is
+ * the wait for k. */
+static void a_wait_that_was_not_ended_in_time_runs_out_as_any_other(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "k", stage_lock(9));
+	s->held[1][0] = s->held[2][0] = true;
+	uint64_t id = stage_ask(s, 0, both_keys());
+	stage_settle(s);
+	stage_deliver(s, 1, 0);
+	assert_true(stage_sent(s, MESSAGE_COMMIT) > 0);
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_END_WAIT, .client = CLIENT,
+		.request_id = id });
+	memset(s->held, 0, sizeof s->held);
+	while (!answered(s, id)) {
+		assert_int_equal(extend(s, 1, "k", stage_lock(9), LEASE, false), PAWL_OK);
+		stage_wait(s, SPAN_S);
+	}
+	assert_false(cut(s, id));
 }
 
 struct seen {
@@ -121,13 +166,15 @@ static void the_holders_of_a_key_are_shown(void **state) {
 	assert_int_equal(seen.count, 0);
 }
 
-int main(void) {
+UNIT(cluster_end_wait) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_wait_that_is_ended_is_over_and_leaves_the_queue),
 		NAMED(another_request_of_the_client_goes_on),
 		NAMED(who_is_about_to_get_the_lock_gets_it),
 		NAMED(several_keys_are_rolled_back),
+		NAMED(a_repeat_hears_that_its_wait_was_ended),
+		NAMED(a_wait_that_was_not_ended_in_time_runs_out_as_any_other),
 		NAMED(the_holders_of_a_key_are_shown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

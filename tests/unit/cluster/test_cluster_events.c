@@ -363,7 +363,7 @@ static void what_cannot_be_kept_until_it_may_leave_is_reported_missed(void **sta
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 }
 
-int main(void) {
+UNIT(cluster_events) {
 	const struct CMUnitTest tests[] = {
 		WATCHED_EVERYWHERE(nothing_is_told_before_somebody_wants_it),
 		WATCHED_EVERYWHERE(an_acquisition_is_told_with_owner_value_and_token),
@@ -389,5 +389,5 @@ int main(void) {
 		WATCHED_EVERYWHERE(an_event_is_held_back_as_long_as_an_answer),
 		WATCHED_EVERYWHERE(what_cannot_be_kept_until_it_may_leave_is_reported_missed),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

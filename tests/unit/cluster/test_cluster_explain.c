@@ -23,12 +23,12 @@ static void every_master_says_what_it_has(void **state) {
 	assert_true(r->r.held);
 	assert_int_equal(r->r.entry.token, token);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(r->witnesses[i].status, STATUS_OK);
-		assert_int_equal(r->witnesses[i].count, 1);
-		assert_int_equal(r->witnesses[i].sayings[0].kind, SAYING_RECORD);
-		assert_true(id128_equal(r->witnesses[i].sayings[0].lock_id, stage_lock(1)));
-		assert_true(r->witnesses[i].sayings[0].remaining > LEASE / 2);
-		assert_false(r->witnesses[i].sayings[0].barred);
+		assert_int_equal(r->reports[i].status, STATUS_OK);
+		assert_int_equal(r->reports[i].count, 1);
+		assert_int_equal(r->reports[i].items[0].kind, REPORTED_RECORD);
+		assert_true(id128_equal(r->reports[i].items[0].lock_id, stage_lock(1)));
+		assert_true(r->reports[i].items[0].remaining > LEASE / 2);
+		assert_false(r->reports[i].items[0].barred);
 	}
 }
 
@@ -40,13 +40,13 @@ static void requests_that_wait_are_parked_behind_the_holder_and_counted_at_home(
 	const struct stage_reply *r = explain(s, 0, "k", true);
 	uint32_t homes = 0;
 	for (uint32_t i = 0; i < 3; i++) {
-		const struct stage_witness *w = &r->witnesses[i];
+		const struct stage_report *w = &r->reports[i];
 		homes += w->home;
 		assert_int_equal(w->waiting, w->home ? 2 : 0);
 		assert_int_equal(w->count, 2);
 		/* This is the one that has the turn. */
-		assert_int_equal(w->sayings[1].kind, SAYING_PARKED);
-		assert_true(id128_equal(w->sayings[1].lock_id, stage_lock(2)));
+		assert_int_equal(w->items[1].kind, REPORTED_PARKED);
+		assert_true(id128_equal(w->items[1].lock_id, stage_lock(2)));
 	}
 	assert_int_equal(homes, 1);
 }
@@ -60,10 +60,10 @@ static void a_promise_is_told(void **state) {
 	const struct stage_reply *r = explain(s, 1, "k", false);
 	assert_false(r->r.held);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(r->witnesses[i].count, r->witnesses[i].status == STATUS_OK);
-		if (r->witnesses[i].count) {
-			assert_int_equal(r->witnesses[i].sayings[0].kind, SAYING_PROMISE);
-			assert_false(r->witnesses[i].sayings[0].show_lock_id);
+		assert_int_equal(r->reports[i].count, r->reports[i].status == STATUS_OK);
+		if (r->reports[i].count) {
+			assert_int_equal(r->reports[i].items[0].kind, REPORTED_PROMISE);
+			assert_false(r->reports[i].items[0].show_lock_id);
 		}
 	}
 }
@@ -74,28 +74,28 @@ static void a_silent_master_is_shown_as_silent(void **state) {
 	stage_isolate(s, 2, true);
 	const struct stage_reply *r = explain(s, 0, "k", false);
 	assert_true(r->r.held);
-	assert_int_equal(r->witnesses[2].status, STATUS_ABSENT);
-	assert_int_equal(r->witnesses[2].count, 0);
-	assert_int_equal(r->witnesses[1].status, STATUS_OK);
+	assert_int_equal(r->reports[2].status, STATUS_ABSENT);
+	assert_int_equal(r->reports[2].count, 0);
+	assert_int_equal(r->reports[1].status, STATUS_OK);
 	/* Alone, the node still says what it knows. */
 	r = explain(s, 2, "k", false);
 	assert_false(r->r.held);
-	assert_int_equal(r->witnesses[2].count, 1);
+	assert_int_equal(r->reports[2].count, 1);
 }
 
 static void a_barred_record_is_told(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	assert_int_equal(stage_do(s, 1, stage_request(CORE_BREAK, "k", no_lock)), PAWL_OK);
-	assert_true(explain(s, 0, "k", false)->witnesses[1].sayings[0].barred);
+	assert_true(explain(s, 0, "k", false)->reports[1].items[0].barred);
 }
 
 static void a_free_key_is_explained_too(void **state) {
 	const struct stage_reply *r = explain(*state, 0, "k", false);
 	assert_false(r->r.held);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(r->witnesses[i].status, STATUS_OK);
-		assert_int_equal(r->witnesses[i].count, 0);
+		assert_int_equal(r->reports[i].status, STATUS_OK);
+		assert_int_equal(r->reports[i].count, 0);
 	}
 }
 
@@ -113,8 +113,8 @@ static void readers_are_all_named(void **state) {
 	assert_true(r->r.held);
 	assert_int_equal(r->r.holder_count, 3);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(r->witnesses[i].count, 4);
-		assert_int_equal(r->witnesses[i].sayings[3].kind, SAYING_PARKED);
+		assert_int_equal(r->reports[i].count, 4);
+		assert_int_equal(r->reports[i].items[3].kind, REPORTED_PARKED);
 	}
 }
 
@@ -135,7 +135,7 @@ static void readers_that_end_while_a_master_is_silent_are_not_named(void **state
 	assert_false(r->r.contested);
 	assert_int_equal(r->r.holder_count, 10);
 	/* The count is as it was when the master said it. */
-	assert_int_equal(r->witnesses[0].count, 60);
+	assert_int_equal(r->reports[0].count, 60);
 }
 
 /* ---- who waits, for many keys ---- */
@@ -232,7 +232,7 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 	assert_true(stage_answer(s, id)->r.held);
 	const struct stage_reply *x = explain(s, 0, "k", true);
 	assert_true(x->r.held && x->r.more && x->r.holder_count >= 127);
-	assert_true(x->witnesses[0].more && x->witnesses[1].more && x->witnesses[1].count == 128);
+	assert_true(x->reports[0].more && x->reports[1].more && x->reports[1].count == 128);
 }
 
 /* Sends commits of readers that this master alone hears of. */
@@ -267,7 +267,7 @@ static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
 	leave_over(s, 1, 2, 127);
 	/* The reader is the last one that there is room for. */
 	assert_true(explain(s, 0, "k", true)->r.held);
-	assert_false(stage_last(s)->r.more || stage_last(s)->witnesses[0].more);
+	assert_false(stage_last(s)->r.more || stage_last(s)->reports[0].more);
 	leave_over(s, 0, 3, 1);
 	/* n2 names it, and n1 may have it. */
 	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);
@@ -279,11 +279,11 @@ static void what_one_master_leaves_out_is_no_holder(void **state) {
 	struct stage *s = *state;
 	leave_over(s, 0, 1, 130);
 	const struct stage_reply *r = explain(s, 1, "k", true);
-	assert_false(r->r.held || r->r.more || r->witnesses[1].more);
-	assert_true(r->witnesses[0].more && r->witnesses[0].count == 128);
+	assert_false(r->r.held || r->r.more || r->reports[1].more);
+	assert_true(r->reports[0].more && r->reports[0].count == 128);
 }
 
-int main(void) {
+UNIT(cluster_explain) {
 	const struct CMUnitTest tests[] = {
 		NAMED(every_master_says_what_it_has),
 		NAMED(requests_that_wait_are_parked_behind_the_holder_and_counted_at_home),
@@ -300,5 +300,5 @@ int main(void) {
 		NAMED(what_no_master_had_room_for_is_not_explained_as_free),
 		NAMED(what_one_master_leaves_out_is_no_holder),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

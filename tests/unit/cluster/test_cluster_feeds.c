@@ -316,7 +316,7 @@ static void a_demoted_master_follows(void **state) {
 	assert_true(stage_status(s, 2).age < 50 * SPAN_MS);
 }
 
-int main(void) {
+UNIT(cluster_feeds) {
 	const struct CMUnitTest tests[] = {
 		REPLICAS(after_a_short_break_it_goes_on_without_a_snapshot),
 		cmocka_unit_test_setup_teardown(
@@ -340,5 +340,5 @@ int main(void) {
 			named_teardown),
 		REPLICAS(a_demoted_master_follows),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -150,7 +150,7 @@ static void several_have_the_token_that_a_repeat_was_told(void **state) {
 	assert_true(stage_answer(s, repeat)->rows[0].token >= told);
 }
 
-int main(void) {
+UNIT(cluster_fencing) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_token_of_a_failed_repeat_is_not_what_an_extension_answers, setup_two,
@@ -166,5 +166,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(several_have_the_token_that_a_repeat_was_told,
 			setup_two, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

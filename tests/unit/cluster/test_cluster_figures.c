@@ -222,7 +222,7 @@ static void a_key_is_in_the_first_group_that_it_begins_with(void **state) {
 	assert_int_equal(key_groups_find(&groups, slice_of(NULL, 0)), KEY_GROUPS_MAX);
 }
 
-int main(void) {
+UNIT(cluster_figures) {
 	const struct CMUnitTest tests[] = {
 		NAMED(leases_are_counted_by_mode),
 		NAMED(an_end_is_counted_once_with_its_cause),
@@ -234,5 +234,5 @@ int main(void) {
 		NAMED(the_last_losses_are_remembered),
 		cmocka_unit_test(a_key_is_in_the_first_group_that_it_begins_with),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

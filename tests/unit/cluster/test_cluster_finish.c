@@ -103,12 +103,51 @@ static void a_snapshot_leaves_every_key_of_its_source_whole(void **state) {
 	assert_int_equal(stage_status(s, 0).keys, 0);
 }
 
+#define SHARED_KEYS 10u
+#define HOLDERS 500u
+/* A piece has this many records, and those of one more key at the most. */
+#define A_PIECE 1024u
+
+static int setup_shared(void **state) {
+	struct stage_options o = named_options();
+	o.unchecked = true;
+	o.replies = 64;
+	struct stage *s = *state = stage_born(&o);
+	for (uint32_t i = 0; i < SHARED_KEYS * HOLDERS; i++) {
+		struct id128 lock = { { 7 } };
+		memcpy(lock.b + 8, &i, sizeof i);
+		struct core_request r = stage_acquire(name('s', (uint8_t)(i / HOLDERS)), lock,
+			9 * SPAN_S, 0);
+		r.terms.of = MODE_SHARED;
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	}
+	return 0;
+}
+
+/* All of them fit into the buckets of one piece. */
+static void keys_with_many_holders_are_finished_in_pieces(void **state) {
+	struct stage *s = *state;
+	uint32_t pieces = 0;
+	stage_kill(s, 0);
+	stage_settle(s);
+	assert_true(stage_start(s, 0));
+	stage_mend(s);
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	for (; core_counts(s->nodes[0].core)[COUNT_merge_swept] == 0 && pieces < 100; pieces++) {
+		stage_wait(s, SPAN_MS);
+	}
+	assert_in_range(pieces, SHARED_KEYS * HOLDERS / (A_PIECE + HOLDERS), 20);
+	assert_int_equal(stage_status(s, 0).held, SHARED_KEYS * HOLDERS);
+}
+
 #define UNFINISHED(test) cmocka_unit_test_setup_teardown(test, setup_unfinished, named_teardown)
 
-int main(void) {
+UNIT(cluster_finish) {
 	const struct CMUnitTest tests[] = {
 		UNFINISHED(a_read_leaves_a_key_to_be_woken_at_its_end),
 		UNFINISHED(a_snapshot_leaves_every_key_of_its_source_whole),
+		cmocka_unit_test_setup_teardown(keys_with_many_holders_are_finished_in_pieces,
+			setup_shared, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

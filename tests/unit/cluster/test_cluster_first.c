@@ -1,6 +1,6 @@
 /* These tests are about the ballots of first values (docs/protocol.md, section 2, Acquire): what is
  * known of an earlier or a present holding of the same lock_id. */
-#include "first.h"
+#include "store.h"
 #include "values.h"
 
 static void read_from_any_two(struct stage *s, const char *value) {
@@ -245,7 +245,7 @@ static void no_ballot_is_drawn_twice(void **state) {
 	assert_int_not_equal(ballot_compare(one, other), 0);
 }
 
-int main(void) {
+UNIT(cluster_first) {
 	const struct CMUnitTest tests[] = {
 		NAMED(of_two_holdings_that_are_merged_the_later_ones_first_value_stays),
 		NAMED(releases_do_not_make_a_late_first_value_count),
@@ -258,5 +258,5 @@ int main(void) {
 		NAMED(a_request_that_goes_on_with_its_turn_is_not_refused_for_its_ballot),
 		NAMED(no_ballot_is_drawn_twice),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void what_a_repeat_was_granted_is_not_rolled_back_after_the_change(void *
 	assert_true(holds(s, 4, "a", stage_lock(1)));
 }
 
-int main(void) {
+UNIT(cluster_freed) {
 	const struct CMUnitTest tests[] = {
 		COPIES(what_only_a_try_that_broke_off_has_brought_is_dropped),
 		COPIES(what_was_rolled_back_before_the_decree_is_free_after_it),
@@ -151,5 +151,5 @@ int main(void) {
 		COPIES(a_group_that_began_before_the_change_rolls_back_after_it),
 		COPIES(what_a_repeat_was_granted_is_not_rolled_back_after_the_change),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -449,7 +449,7 @@ static void it_remembers_so_many_keys_and_locks(void **state) {
 
 #define GRANTS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-int main(void) {
+UNIT(cluster_grants) {
 	const struct CMUnitTest tests[] = {
 		GRANTS(a_lease_of_any_length_is_remembered),
 		GRANTS(a_master_that_has_both_is_found),
@@ -476,5 +476,5 @@ int main(void) {
 		GRANTS(a_new_epoch_forgets),
 		GRANTS(it_remembers_so_many_keys_and_locks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

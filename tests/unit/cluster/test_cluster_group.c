@@ -399,7 +399,7 @@ static void a_request_for_several_keys_is_one_that_waits(void **state) {
 	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_OK);
 }
 
-int main(void) {
+UNIT(cluster_group) {
 	const struct CMUnitTest tests[] = {
 		NAMED(all_keys_are_had_with_one_deadline),
 		NAMED(one_that_is_held_refuses_them_all),
@@ -425,5 +425,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_request_for_several_keys_is_one_that_waits,
 			small_setup, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

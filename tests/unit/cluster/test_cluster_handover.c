@@ -383,7 +383,7 @@ static void many_leases_go_over_while_they_are_extended_and_released(void **stat
 	}
 }
 
-int main(void) {
+UNIT(cluster_handover) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS_3(a_master_that_never_voted_in_the_epoch_does_not_come_in_by_waiting),
 		MEMBERS_3(one_source_of_three_is_not_enough),
@@ -402,5 +402,5 @@ int main(void) {
 		MEMBERS_3(a_source_keeps_what_it_knows_until_all_masters_vote),
 		MEMBERS_3(many_leases_go_over_while_they_are_extended_and_released),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -194,7 +194,7 @@ static void a_key_with_many_holders_survives_a_planned_stop(void **state) {
 	core_check(s->nodes[2].core);
 }
 
-int main(void) {
+UNIT(cluster_holders) {
 	const struct CMUnitTest tests[] = {
 		NAMED(reads_list_all_holders),
 		NAMED(a_refusal_names_all_holders),
@@ -206,5 +206,5 @@ int main(void) {
 		NAMED(replicas_have_all_holders_with_their_terms),
 		NAMED(a_key_with_many_holders_survives_a_planned_stop),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

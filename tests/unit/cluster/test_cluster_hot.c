@@ -384,7 +384,7 @@ static void promises_end_each_by_itself(void **state) {
 	assert_int_equal(stage_status(s, 2).promises, 0);
 }
 
-int main(void) {
+UNIT(cluster_hot) {
 	const struct CMUnitTest tests[] = {
 		NAMED(readers_of_one_node_are_promised_together),
 		NAMED(permits_of_one_node_are_promised_together_and_all_have_their_own_numbers),
@@ -418,5 +418,5 @@ int main(void) {
 		NAMED(all_promises_end_with_the_link),
 		NAMED(promises_end_each_by_itself),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -200,20 +200,7 @@ static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_
 	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
 	stage_cut(s, 0, 2, true);
 	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
-	stage_isolate(s, 0, true);
-	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
-	stage_wait(s, 600 * SPAN_MS);
-	stage_isolate(s, 0, false);
-	stage_isolate(s, 1, true);
-	stage_wait(s, 10 * SPAN_MS);
-	uint64_t id = stage_ask(s, 2, acquire_with("first"));
-	stage_wait(s, 300 * SPAN_MS);
-	(void)token_of(s, id);
-	uint64_t u = stage_ask(s, 2, update_to("fourth", "second"));
-	stage_wait(s, 300 * SPAN_MS);
-	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK);
-	stage_isolate(s, 1, false);
-	stage_wait(s, 300 * SPAN_MS);
+	repeat_without_the_last(s, "fourth", "second");
 	assert_true(value_is(s, 2, "third"));
 }
 
@@ -285,7 +272,7 @@ static void that_a_first_value_stands_is_known_after_a_change_of_masters(void **
 	assert_int_equal(stage_do(s, 2, update_to("third", "first")), PAWL_OK);
 }
 
-int main(void) {
+UNIT(cluster_late) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_update_is_not_overwritten_by_the_first_value_of_a_late_commit),
 		NAMED(the_first_value_of_a_late_commit_meets_no_expectation),
@@ -303,5 +290,5 @@ int main(void) {
 			that_a_first_value_stands_is_known_after_a_change_of_masters,
 			setup_two_replicas, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

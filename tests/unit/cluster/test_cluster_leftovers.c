@@ -403,7 +403,7 @@ static void what_was_rolled_back_under_the_first_of_two_names_does_not_come_back
 	}
 }
 
-int main(void) {
+UNIT(cluster_leftovers) {
 	const struct CMUnitTest tests[] = {
 		LEFT(what_was_rolled_back_at_a_master_that_lacks_it_does_not_come_back),
 		LEFT(what_another_attempt_has_got_stays_whoever_rolls_back),
@@ -429,5 +429,5 @@ int main(void) {
 			what_was_rolled_back_under_the_first_of_two_names_does_not_come_back,
 			named_setup, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -252,7 +252,7 @@ static void what_was_committed_after_what_the_extension_made_stays(void **state)
 
 #define LENGTHENED(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
 
-int main(void) {
+UNIT(cluster_lengthened) {
 	const struct CMUnitTest tests[] = {
 		LENGTHENED(what_was_lengthened_in_vain_goes_with_its_request),
 		LENGTHENED(what_was_lengthened_in_vain_goes_after_its_request),
@@ -267,5 +267,5 @@ int main(void) {
 		LENGTHENED(what_was_committed_since_the_extension_made_it_stays),
 		LENGTHENED(what_was_committed_after_what_the_extension_made_stays),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -285,7 +285,7 @@ static void the_clock_of_a_frame_is_heard_after_its_last_piece(void **state) {
 	assert_true(stage_status(s, 0).clock >= clock + 1000);
 }
 
-int main(void) {
+UNIT(cluster_lies) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken),
 		NAMED(a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_so_long),
@@ -298,5 +298,5 @@ int main(void) {
 		NAMED(a_follower_is_sent_one_batch_a_turn_however_often_it_asks),
 		NAMED(the_clock_of_a_frame_is_heard_after_its_last_piece),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -364,7 +364,7 @@ static void one_turn_ends_a_thousand_leases_and_no_more(void **state) {
 	assert_true(steps >= 3);
 }
 
-int main(void) {
+UNIT(cluster_limits) {
 	const struct CMUnitTest tests[] = {
 		NAMED(leases_below_the_least_and_above_the_longest_are_refused),
 		NAMED(a_master_accepts_no_commit_and_no_extension_above_max_lease),
@@ -388,5 +388,5 @@ int main(void) {
 		NAMED(a_break_of_another_token_finds_nothing),
 		NAMED(one_turn_ends_a_thousand_leases_and_no_more),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -294,7 +294,7 @@ static void durations_without_end_do_not_overflow(void **state) {
 	stage_do(s, 0, r);
 }
 
-int main(void) {
+UNIT(cluster_links) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_lost_link_that_decides_a_break_ends_the_attempts_of_its_lock),
 		NAMED(a_client_that_goes_when_its_key_is_just_free_takes_all_its_waits_along),
@@ -312,5 +312,5 @@ int main(void) {
 		NAMED(absurd_clocks_in_any_field_are_counted_and_not_adopted),
 		NAMED(durations_without_end_do_not_overflow),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -170,12 +170,12 @@ static void an_explanation_looks_at_those_that_it_tells(void **state) {
 	assert_in_range(pages_of(s, 0, r), 1, 3 * 128 * 4);
 }
 
-int main(void) {
+UNIT(cluster_many) {
 	const struct CMUnitTest tests[] = {
 		MANY(one_more_comes_and_goes),
 		MANY(one_of_them_is_extended_repeated_and_updated),
 		MANY(one_of_them_ends),
 		MANY(an_explanation_looks_at_those_that_it_tells),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -360,7 +360,7 @@ static void the_masters_of_the_time_before_force_are_not_listened_to(void **stat
 	assert_int_equal(epoch_of(s, 0), 1);
 }
 
-int main(void) {
+UNIT(cluster_members) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_node_outside_waits_until_it_is_added),
 		MEMBERS(a_node_that_came_before_the_birth_keeps_its_link),
@@ -391,5 +391,5 @@ int main(void) {
 		MEMBERS(a_replica_that_is_added_after_force_coordinates),
 		NAMED(the_masters_of_the_time_before_force_are_not_listened_to),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

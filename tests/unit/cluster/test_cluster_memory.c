@@ -197,7 +197,7 @@ static void a_change_that_has_no_room_for_two_tables_is_refused(void **state) {
 	assert_int_equal(voters(s, 0, 2), 3);
 }
 
-int main(void) {
+UNIT(cluster_memory) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_master_that_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch,
@@ -209,5 +209,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_change_that_has_no_room_for_two_tables_is_refused,
 			setup_narrow, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -234,7 +234,7 @@ static void missed_events_of_all_do_not_cover_what_was_just_refused(void **state
 	came_and_went(s, 1);
 }
 
-int main(void) {
+UNIT(cluster_missed) {
 	const struct CMUnitTest tests[] = {
 		WITH_A_REPLICA(a_promoted_master_remembers_as_much_as_the_others),
 		WITH_A_REPLICA(what_came_before_it_voted_is_reported_once_it_is_granted),
@@ -245,5 +245,5 @@ int main(void) {
 		WATCHED(what_waited_too_long_does_not_stand_for_what_was_just_refused),
 		WATCHED(missed_events_of_all_do_not_cover_what_was_just_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

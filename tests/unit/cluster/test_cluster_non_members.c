@@ -146,7 +146,7 @@ static void what_a_non_member_rolls_back_in_vain_is_not_remembered(void **state)
 	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
 }
 
-int main(void) {
+UNIT(cluster_non_members) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_removed_node_rolls_back_what_it_took_for_several_keys),
 		MEMBERS(a_waiter_at_a_node_that_is_removed_is_told_to_go_elsewhere),
@@ -156,5 +156,5 @@ int main(void) {
 		MEMBERS(a_release_of_a_removed_node_is_not_heard_together_with_its_rollback),
 		MEMBERS(what_a_non_member_rolls_back_in_vain_is_not_remembered),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

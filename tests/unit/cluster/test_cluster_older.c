@@ -170,7 +170,7 @@ static void numbers_that_rest_on_a_name_are_rolled_back_from_a_record_that_goes_
 	assert_int_equal(numbers_at(s, 0, x), 6);
 }
 
-int main(void) {
+UNIT(cluster_older) {
 	const struct CMUnitTest tests[] = {
 		NAMED(what_a_record_gains_takes_away_nothing_that_it_had),
 		NAMED(a_master_that_merges_had_the_numbers_that_all_sources_had),
@@ -180,5 +180,5 @@ int main(void) {
 		NAMED(numbers_that_were_lost_and_gained_again_are_new),
 		NAMED(numbers_that_rest_on_a_name_are_rolled_back_from_a_record_that_goes_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -430,7 +430,7 @@ static void a_waiter_for_a_lock_id_that_is_released_through_another_node_is_told
 	assert_true(holds(s, 0, "k", stage_lock(9)));
 }
 
-int main(void) {
+UNIT(cluster_order) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
 		NAMED(a_waiter_that_is_overtaken_goes_before_those_that_came_later),
@@ -456,5 +456,5 @@ int main(void) {
 		NAMED(the_list_of_those_who_wait_is_in_their_order_with_what_they_said),
 		NAMED(a_waiter_for_a_lock_id_that_is_released_through_another_node_is_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -272,7 +272,7 @@ static void contenders_that_wait_all_get_their_turn_after_a_tie(void **state) {
 	assert_int_equal(got, 6);
 }
 
-int main(void) {
+UNIT(cluster_pauses) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_coordinator_that_pauses_between_its_phases_finds_its_promises_gone),
 		NAMED(a_commit_that_comes_after_its_promise_lapsed_is_refused),
@@ -293,5 +293,5 @@ int main(void) {
 		NAMED(one_vote_for_each_of_three_contenders_ends_with_one_holder),
 		NAMED(contenders_that_wait_all_get_their_turn_after_a_tie),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

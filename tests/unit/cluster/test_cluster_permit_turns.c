@@ -190,7 +190,7 @@ static void turns_are_given_while_others_are_parked(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(cluster_permit_turns) {
 	const struct CMUnitTest tests[] = {
 		NAMED(one_who_waits_for_many_is_not_passed),
 		NAMED(while_one_waits_for_many_nobody_has_a_turn_for_few),
@@ -203,5 +203,5 @@ int main(void) {
 		NAMED(as_many_have_turns_as_there_are_permits_for),
 		NAMED(turns_are_given_while_others_are_parked),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

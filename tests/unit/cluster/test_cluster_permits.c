@@ -202,7 +202,7 @@ static void permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop(void
 	assert_false(core_peek(s->nodes[1].core, slice_str("k"), stage_lock(1), &token, &noted));
 }
 
-int main(void) {
+UNIT(cluster_permits) {
 	const struct CMUnitTest tests[] = {
 		NAMED(permits_are_given_out_as_different_numbers_until_none_is_left),
 		NAMED(a_holder_of_weight_has_so_many_numbers),
@@ -218,5 +218,5 @@ int main(void) {
 		NAMED(the_permits_of_a_commit_that_failed_are_rolled_back),
 		NAMED(permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

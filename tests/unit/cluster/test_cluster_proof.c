@@ -299,7 +299,7 @@ static void after_a_new_start_an_emptied_node_says_that_its_file_names_no_master
 	assert_non_null(strstr(stage_status(*state, 1).waits_for, "[cluster.masters]"));
 }
 
-int main(void) {
+UNIT(cluster_proof) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_master_that_has_accepted_believes_one_that_says_that_it_was_chosen),
 		MEMBERS(one_claim_is_passed_on_when_the_other_master_is_dead),
@@ -322,5 +322,5 @@ int main(void) {
 		MEMBERS(after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names),
 		MEMBERS(after_a_new_start_an_emptied_node_says_that_its_file_names_no_master),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

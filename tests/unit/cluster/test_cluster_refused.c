@@ -62,9 +62,11 @@ static void a_later_connection_is_known_from_an_extension_that_was_refused(void 
 	is_not_lost(s, stage_lock(2));
 }
 
-static void what_was_refused_and_written_since_follows_missed_events(void **state) {
+/* n3 hears of the write alone: the record, which follows it, is lost on its way. */
+static void what_was_refused_and_written_since_is_missed_events(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, MODE_EXCLUSIVE);
+	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
 	take(s, 1, "k", stage_lock(2));
 	write_w(s, 1, stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
@@ -73,9 +75,6 @@ static void what_was_refused_and_written_since_follows_missed_events(void **stat
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_true(text_is(&n->key, "k"));
-	n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
-	assert_true(text_is(&n->value, "w"));
-	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	assert_null(stage_next_event(s, N3));
 }
 
@@ -214,11 +213,11 @@ static void what_passed_a_master_by_before_it_knew_of_a_watch_is_missed_at_the_r
 	is_told_at_the_replica(s, m);
 }
 
-int main(void) {
+UNIT(cluster_refused) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_goes_on_under_a_later_connection_is_not_told_as_lost),
 		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
-		WATCHED(what_was_refused_and_written_since_follows_missed_events),
+		WATCHED(what_was_refused_and_written_since_is_missed_events),
 		WATCHED(a_write_of_another_epoch_is_missed_events_of_the_key),
 		WATCHED(what_was_released_before_its_commit_and_its_write_came_is_told),
 		WATCHED(a_write_that_comes_after_the_release_is_not_reported_missed),
@@ -229,5 +228,5 @@ int main(void) {
 		cmocka_unit_test(
 			what_passed_a_master_by_before_it_knew_of_a_watch_is_missed_at_the_replica),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -344,7 +344,7 @@ static void a_replica_without_watchers_is_sent_no_events_and_misses_nothing(void
 
 #define WITH(test, with) cmocka_unit_test_setup_teardown(test, with, named_teardown)
 
-int main(void) {
+UNIT(cluster_repeated) {
 	const struct CMUnitTest tests[] = {
 		REPEATED(what_comes_and_goes_within_a_batch_is_told),
 		REPEATED(every_write_within_a_batch_is_told_in_order),
@@ -365,5 +365,5 @@ int main(void) {
 		WITH(nothing_is_kept_for_those_who_do_not_watch, setup),
 		WITH(a_replica_without_watchers_is_sent_no_events_and_misses_nothing, setup_two),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -205,7 +205,7 @@ static void replicas_spread_over_the_masters(void **state) {
 	assert_true(has(s, 3, "k", stage_lock(1)) && has(s, 4, "k", stage_lock(1)));
 }
 
-int main(void) {
+UNIT(cluster_replicas) {
 	const struct CMUnitTest tests[] = {
 		REPLICAS(a_write_is_shown_within_an_interval_and_a_message),
 		REPLICAS(the_value_is_the_one_that_was_written_last),
@@ -224,5 +224,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(replicas_spread_over_the_masters, setup_two,
 			named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

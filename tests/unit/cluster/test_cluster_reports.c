@@ -305,7 +305,7 @@ static void an_explanation_does_not_wait_for_a_value_that_is_gone(void **state) 
 	assert_true(stage_sent(s, MESSAGE_READ) <= 4);
 }
 
-int main(void) {
+UNIT(cluster_reports) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_quorum_read_names_every_one_of_many_holders),
 		NAMED(values_that_were_left_out_are_asked_for_where_they_are_shown),
@@ -320,5 +320,5 @@ int main(void) {
 		NAMED(one_of_many_holders_is_broken_by_its_token),
 		NAMED(an_explanation_does_not_wait_for_a_value_that_is_gone),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

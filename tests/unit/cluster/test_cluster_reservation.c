@@ -114,12 +114,12 @@ static int five(void **state) {
 
 #define FIVE(test) cmocka_unit_test_setup_teardown(test, five, named_teardown)
 
-int main(void) {
+UNIT(cluster_reservation) {
 	const struct CMUnitTest tests[] = {
 		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop),
 		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again),
 		FIVE(
 		a_vote_that_was_held_back_leaves_a_stopping_master_once_its_reservation_is_on_disk),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -316,7 +316,7 @@ static void numbers_that_nobody_had_keep_what_was_noted(void **state) {
 	assert_true(commits(s, 1, 1, clock + 2, 2));
 }
 
-int main(void) {
+UNIT(cluster_reserved) {
 	const struct CMUnitTest tests[] = {
 		NAMED(permits_of_all_nodes_are_promised_together_and_all_have_their_own_numbers),
 		NAMED(the_home_is_waited_for),
@@ -334,5 +334,5 @@ int main(void) {
 		NAMED(numbers_that_others_had_are_noted_anew),
 		NAMED(numbers_that_nobody_had_keep_what_was_noted),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

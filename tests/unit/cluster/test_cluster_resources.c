@@ -383,7 +383,7 @@ static void messages_give_their_memory_back(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(cluster_resources) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 		a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
@@ -396,5 +396,5 @@ int main(void) {
 		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_binding),
 		cmocka_unit_test(messages_give_their_memory_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

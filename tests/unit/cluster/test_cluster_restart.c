@@ -449,7 +449,7 @@ static void a_disk_that_fails_is_tried_again(void **state) {
 	token_of(s, id);
 }
 
-int main(void) {
+UNIT(cluster_restart) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_lock_survives_a_rolling_restart_of_two_of_three),
 		NAMED(a_lock_survives_a_rolling_restart_of_all_three),
@@ -477,5 +477,5 @@ int main(void) {
 		NAMED(no_vote_leaves_while_the_clock_is_above_the_reservation_on_disk),
 		NAMED(a_disk_that_fails_is_tried_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -62,12 +62,12 @@ static void a_change_that_waited_for_a_node_makes_it_no_master_when_it_must_not_
 	must(s, 0, max_lease_of(9 * SPAN_S));
 }
 
-int main(void) {
+UNIT(cluster_roles) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_lost_master_that_must_not_be_one_does_not_get_its_place_back_by_itself,
 			setup_auto, named_teardown),
 		MEMBERS(a_change_that_waited_for_a_node_makes_it_no_master_when_it_must_not_be_one),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

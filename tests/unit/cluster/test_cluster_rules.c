@@ -217,7 +217,7 @@ static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void 
 	take(s, 2, "k", stage_lock(1));
 }
 
-int main(void) {
+UNIT(cluster_rules) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_master_that_missed_the_commit_is_repaired_when_its_link_is_up),
 		NAMED(no_master_is_sent_a_released_record_for_repair),
@@ -232,5 +232,5 @@ int main(void) {
 		NAMED(a_contested_key_ends_with_a_release_or_the_end_of_a_lease),
 		NAMED(a_master_far_behind_the_others_clocks_stops_voting_and_rejoins),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -221,7 +221,7 @@ static void a_reader_whose_commit_is_overtaken_by_another_one_asks_again(void **
 	}
 }
 
-int main(void) {
+UNIT(cluster_shared) {
 	const struct CMUnitTest tests[] = {
 		NAMED(readers_hold_together_at_any_nodes),
 		NAMED(a_writer_is_refused_while_a_reader_holds),
@@ -240,5 +240,5 @@ int main(void) {
 			a_reader_whose_commit_is_overtaken_by_another_one_asks_again,
 			setup_with_a_replica, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -455,7 +455,7 @@ static void a_node_that_stood_still_itself_suspects_nobody(void **state) {
 	assert_int_equal(stage_count(s, COUNT_suspected), 0);
 }
 
-int main(void) {
+UNIT(cluster_silent) {
 	const struct CMUnitTest tests[] = {
 		NAMED(who_comes_enters_elsewhere_when_the_home_hangs),
 		NAMED(a_tie_does_not_wait_for_the_vote_of_a_master_that_hangs),
@@ -480,5 +480,5 @@ int main(void) {
 			named_teardown),
 		NAMED(a_try_lock_that_moves_is_not_refused_because_of_later_requests),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

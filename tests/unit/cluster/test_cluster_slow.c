@@ -138,7 +138,7 @@ static void nothing_is_told_unless_somebody_asks(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+UNIT(cluster_slow) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_slow_promise_is_told_apart_from_a_slow_commit),
 		TEST(nobody_is_late_in_half_the_time),
@@ -148,5 +148,5 @@ int main(void) {
 		TEST(several_keys_wait_one_after_the_other),
 		TEST(nothing_is_told_unless_somebody_asks),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

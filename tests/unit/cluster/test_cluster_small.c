@@ -72,7 +72,7 @@ static struct ballot ballot_of(uint32_t n) {
 }
 
 static void take_number(struct core *core, uint32_t n, uint16_t *number) {
-	assert_true(origin_take(core, ballot_of(n), number));
+	assert_true(record_origin_take(core, ballot_of(n), number));
 	const struct ballot named = origin_ballot(core, ballot_of(n).clock, *number);
 	assert_int_equal(ballot_compare(named, ballot_of(n)), 0);
 }
@@ -94,13 +94,13 @@ static void an_origin_has_one_number_as_long_as_a_record_names_it(void **state) 
 		size = size ? size : core->store.origins.size;
 		assert_int_equal(core->store.origins.size, size);
 		for (uint32_t n = 0; n < ORIGINS; n++) {
-			origin_give(core, numbers[n]);
+			record_origin_give(core, numbers[n]);
 			const struct ballot named = origin_ballot(core, 1, numbers[n]);
 			assert_int_equal(named.node, ballot_of(first + n).node);
-			origin_give(core, numbers[n]);
+			record_origin_give(core, numbers[n]);
 		}
 	}
-	assert_true(origin_take(core, (struct ballot){ 7, 0, 0 }, &again));
+	assert_true(record_origin_take(core, (struct ballot){ 7, 0, 0 }, &again));
 	assert_int_equal(again, 0);
 	stage_free(s);
 	assert_int_equal(named_memory.used, 0);
@@ -125,7 +125,7 @@ static void more_origins_than_numbers_are_refused(void **state) {
 	assert_int_equal(ballot_compare(record_wrote(core, r), ballot_of(3)), 0);
 	record_free(core, r);
 	for (uint32_t n = 1; n <= ORIGINS_AT_ONCE; n++) {
-		origin_give(core, (uint16_t)n);
+		record_origin_give(core, (uint16_t)n);
 	}
 	assert_non_null(r = record_new(core, &m));
 	record_free(core, r);
@@ -225,7 +225,7 @@ static void a_record_joins_an_index_that_has_no_other(void **state) {
 	assert_int_equal(named_memory.used, 0);
 }
 
-int main(void) {
+UNIT(cluster_small) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_leaf_has_its_keys_in_whatever_order_they_go),
 		cmocka_unit_test(an_origin_has_one_number_as_long_as_a_record_names_it),
@@ -234,5 +234,5 @@ int main(void) {
 		cmocka_unit_test(a_key_has_its_promises_with_and_without_what_few_keys_have),
 		cmocka_unit_test(a_record_joins_an_index_that_has_no_other),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

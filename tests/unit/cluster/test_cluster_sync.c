@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "store.h"
+
 /* The request_timeout of the stage. */
 #define ROUND (100 * SPAN_MS)
 #define LONG (8 * SPAN_S)
@@ -56,6 +58,7 @@ static int setup_forgetful(void **state) {
 	struct stage_options o = named_options();
 	o.limits.catching_up = 1;
 	o.limits.released = 256;
+	o.limits.judged_a_turn = 1;
 	*state = stage_born(&o);
 	return 0;
 }
@@ -307,6 +310,80 @@ static void a_bar_that_one_master_missed_reaches_it(void **state) {
 	assert_true(stage_count(s, COUNT_extend_refused_barred) >= 2);
 }
 
+/* ---- many keys in one leaf ---- */
+
+enum { LEAF = 77, IN_LEAF = 300, A_TURN = 16 };
+
+static int setup_pieces(void **state) {
+	struct stage_options o = named_options();
+	o.unchecked = true;
+	o.limits.catching_up = 1;
+	o.limits.judged_a_turn = A_TURN;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* Finds the next name behind number *at that falls into the leaf. */
+static const char *key_in_leaf(uint32_t *at) {
+	do {
+		++*at;
+	} while (digest_leaf_of(slice_str(key_of(*at))) != LEAF);
+	return key_of(*at);
+}
+
+/* Returns how many records have been judged that are not as they should be. */
+static uint64_t judged(const struct stage *s) {
+	return stage_count(s, COUNT_sync_dropped) + stage_sent(s, MESSAGE_SYNC_FETCH);
+}
+
+/* Lets time pass, and returns the most records that one step has judged. */
+static uint64_t most_judged_at_once(struct stage *s, span_ns span) {
+	uint64_t most = 0, before = judged(s);
+	for (span_ns t = 0; t < span; t += SPAN_MS) {
+		stage_jump(s, SPAN_MS);
+		stage_tick(s);
+		most = judged(s) - before > most ? judged(s) - before : most;
+		stage_settle(s);
+		before = judged(s);
+	}
+	return most;
+}
+
+/* Whoever chooses names that fall into one leaf makes no step long. */
+static void a_leaf_with_many_keys_is_judged_in_pieces(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0, at = 0; i < IN_LEAF; i++) {
+		assert_int_equal(stage_do(s, 0, stage_acquire(key_in_leaf(&at), lock_of(i), LONG,
+			0)), PAWL_OK);
+	}
+	stage_isolate(s, 2, true);
+	for (uint32_t i = 0, at = 0; i < IN_LEAF; i++) {
+		assert_int_equal(release(s, 0, key_in_leaf(&at), lock_of(i)), PAWL_OK);
+	}
+	stage_wait(s, 3 * ROUND);
+	stage_isolate(s, 2, false);
+	stage_mend(s);
+	assert_in_range(most_judged_at_once(s, 20 * ROUND), 1, A_TURN);
+	assert_int_equal(stage_status(s, 2).held, 0);
+}
+
+/* A list holds 2,048 records. */
+static void a_leaf_with_more_than_a_list_holds_is_learned_whole(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 2, true);
+	for (uint32_t i = 0, at = 0; i < 300; i++) {
+		const char *key = key_in_leaf(&at);
+		for (uint32_t j = 0; j < 10; j++) {
+			struct core_request r = stage_acquire(key, lock_of(10 * i + j), LONG, 0);
+			r.terms.of = MODE_SHARED;
+			assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+		}
+	}
+	stage_isolate(s, 2, false);
+	stage_wait(s, LONG / 2);
+	assert_int_equal(stage_status(s, 2).held, 3000);
+}
+
 static void nonsense_in_an_exchange_changes_nothing(void **state) {
 	struct stage *s = *state;
 	acquire(s, 0, 5);
@@ -324,7 +401,7 @@ static void nonsense_in_an_exchange_changes_nothing(void **state) {
 	assert_int_equal(stage_status(s, 0).keys, 5);
 }
 
-int main(void) {
+UNIT(cluster_sync) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_master_that_was_cut_off_gets_back_to_the_others_state, setup_forgetful,
@@ -332,6 +409,10 @@ int main(void) {
 		NAMED(masters_that_agree_exchange_one_small_message_a_round),
 		cmocka_unit_test_setup_teardown(the_cost_follows_the_difference_and_not_the_table,
 			setup_large, named_teardown),
+		cmocka_unit_test_setup_teardown(a_leaf_with_many_keys_is_judged_in_pieces,
+			setup_pieces, named_teardown),
+		cmocka_unit_test_setup_teardown(a_leaf_with_more_than_a_list_holds_is_learned_whole,
+			setup_pieces, named_teardown),
 		NAMED(what_is_merely_on_its_way_is_not_pulled),
 		cmocka_unit_test_setup_teardown(what_cannot_be_mended_keeps_nothing_else_from_it,
 			setup_large, named_teardown),
@@ -350,5 +431,5 @@ int main(void) {
 		NAMED(a_bar_that_one_master_missed_reaches_it),
 		NAMED(nonsense_in_an_exchange_changes_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

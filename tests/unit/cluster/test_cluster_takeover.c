@@ -244,7 +244,7 @@ static void one_node_alone_does_not_say_that_all_have_taken_over(void **state) {
 	assert_true(stage_status(s, 0).complete);
 }
 
-int main(void) {
+UNIT(cluster_takeover) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_stranger_takes_nothing_over_by_one_packet),
 		MEMBERS(a_removed_replica_takes_nothing_over_by_one_packet),
@@ -261,5 +261,5 @@ int main(void) {
 		MEMBERS(a_change_asked_of_a_replica_is_refused_and_names_a_master),
 		MEMBERS(one_node_alone_does_not_say_that_all_have_taken_over),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -269,7 +269,7 @@ static void a_replica_without_a_clock_starts_over_above_an_earlier_start(void **
 	assert_true(take(s, 3, "k", stage_lock(2)) > token);
 }
 
-int main(void) {
+UNIT(cluster_timing) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_timeout_that_no_machine_keeps_is_refused),
 		NAMED(the_least_request_timeout_is_set_and_taken_back),
@@ -288,5 +288,5 @@ int main(void) {
 		MEMBERS(a_node_that_never_was_a_member_has_nothing_to_start_over_from),
 		MEMBERS(a_replica_without_a_clock_starts_over_above_an_earlier_start),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void the_deadline_of_all_is_that_of_the_one_that_ends_first(void **state)
 	assert_true(stage_answer(s, id)->r.valid <= span_shrink(LEASE, 10000));
 }
 
-int main(void) {
+UNIT(cluster_together) {
 	const struct CMUnitTest tests[] = {
 		NAMED(the_deadline_of_all_is_that_of_the_one_that_ends_first),
 		NAMED(a_lock_id_for_two_keys_of_a_request_is_refused),
@@ -195,5 +195,5 @@ int main(void) {
 			named_teardown),
 		NAMED(a_lease_that_a_new_epoch_does_not_allow_is_too_long),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -75,12 +75,12 @@ static void a_token_that_was_answered_is_answered_again(void **state) {
 	assert_int_equal(stage_last(s)->r.token, raised);
 }
 
-int main(void) {
+UNIT(cluster_tokens) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_token_that_one_master_has_is_brought_to_others_before_it_is_answered),
 		NAMED(a_master_that_was_behind_has_had_the_lock_all_the_same),
 		NAMED(so_it_is_with_permits),
 		NAMED(a_token_that_was_answered_is_answered_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -59,10 +59,10 @@ static void a_lock_id_that_ends_again_keeps_its_place(void **state) {
 	assert_int_equal(named_memory.used, 0);
 }
 
-int main(void) {
+UNIT(cluster_tombstones) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_remembers_the_latest_of_as_many_as_it_has_places),
 		cmocka_unit_test(a_lock_id_that_ends_again_keeps_its_place),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

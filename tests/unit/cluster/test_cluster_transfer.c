@@ -1,6 +1,7 @@
 /* These tests hand a lock over to the one that its holder names, and ask a holder to let go
  * (docs/protocol.md, section 10, Hand-over). */
 #include "members.h"
+#include "modes.h"
 #include "replicas.h"
 
 #define CLUSTER(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
@@ -92,6 +93,26 @@ static void if_nobody_of_that_name_waits_nothing_is_released(void **state) {
 	assert_false(answered(s, first));
 	assert_int_equal(extend(s, 0, "k", stage_lock(100), LEASE, false), PAWL_OK);
 	assert_true(holds(s, 1, "k", stage_lock(100)));
+}
+
+/* The home alone knows who waits, and says nothing. The transfer does not wait for it for longer
+ * than a request may take. */
+static void while_the_home_hangs_nobody_is_told_that_no_one_waits(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_home(s, 2);
+	take(s, 0, key, stage_lock(100));
+	struct core_request r = stage_acquire(key, stage_lock(1), LEASE, WAIT);
+	r.owner = slice_str("next");
+	(void)stage_ask(s, 1, r);
+	stage_wait(s, SPAN_MS);
+	stage_pause(s, 2);
+	r = stage_request(CORE_TRANSFER, key, stage_lock(100));
+	r.to = slice_str("next");
+	const uint64_t id = stage_ask(s, 0, r);
+	stage_wait(s, 105 * SPAN_MS);
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+	assert_true(has(s, 0, key, stage_lock(100)));
 }
 
 static void without_a_quorum_nothing_is_released(void **state) {
@@ -282,7 +303,7 @@ static void a_transfer_names_somebody(void **state) {
 	assert_string_equal(stage_last(s)->r.field, "lock_id");
 }
 
-int main(void) {
+UNIT(cluster_transfer) {
 	const struct CMUnitTest tests[] = {
 		CLUSTER(the_named_one_gets_it_although_others_came_first),
 		CLUSTER(those_who_were_passed_over_keep_their_order),
@@ -290,6 +311,7 @@ int main(void) {
 		CLUSTER(a_successor_that_only_waited_takes_the_promises_for_its_turn),
 		CLUSTER(a_successor_that_has_the_turn_is_promised_from_where_it_is_parked),
 		CLUSTER(if_nobody_of_that_name_waits_nothing_is_released),
+		CLUSTER(while_the_home_hangs_nobody_is_told_that_no_one_waits),
 		CLUSTER(without_a_quorum_nothing_is_released),
 		CLUSTER(of_several_with_the_name_the_first_one_is_next),
 		CLUSTER(a_transfer_may_be_asked_for_at_any_node),
@@ -303,5 +325,5 @@ int main(void) {
 		CLUSTER(asking_waits_for_nobody_longer_than_a_request_may_take),
 		CLUSTER(a_transfer_names_somebody),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

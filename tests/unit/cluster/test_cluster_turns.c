@@ -388,7 +388,30 @@ static void a_repeat_of_a_lock_that_is_held_does_not_wait_behind_those_of_its_no
 	assert_true(token_of(s, id) >= token);
 }
 
-int main(void) {
+/* The home's refusal names the holder, and not how it holds the key. */
+static void a_try_lock_that_its_home_refuses_is_told_how_the_key_is_held(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	(void)newcomer(s, key, 1);
+	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, true);
+	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, 0);
+	r.terms.of = r.terms.count = 1;
+	uint64_t id = stage_ask(s, 1, r);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	hold_answers(s, false);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, false);
+	stage_settle(s);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_EHELD);
+	assert_true(reply->r.held);
+	assert_int_equal(reply->r.entry.terms.of, 1);
+}
+
+UNIT(cluster_turns) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
 		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
@@ -398,6 +421,7 @@ int main(void) {
 		NAMED(
 		a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_that_follows),
 		NAMED(the_next_request_waits_behind_the_promise_of_the_previous_one),
+		NAMED(a_try_lock_that_its_home_refuses_is_told_how_the_key_is_held),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
 		NAMED(a_request_ahead_waits_for_a_lock_that_ends_soon),
 		cmocka_unit_test_setup_teardown(
@@ -412,5 +436,5 @@ int main(void) {
 		NAMED(whoever_comes_after_one_of_its_own_node_enters_the_queue_without_asking),
 		NAMED(a_repeat_of_a_lock_that_is_held_does_not_wait_behind_those_of_its_node),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

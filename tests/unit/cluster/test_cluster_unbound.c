@@ -465,7 +465,7 @@ static void what_a_master_counts_on_itself_is_not_rolled_back(void **state) {
 	assert_true(has_k(s, 0));
 }
 
-int main(void) {
+UNIT(cluster_unbound) {
 	const struct CMUnitTest tests[] = {
 		UNBOUND(a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up),
 		UNBOUND(a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it),
@@ -496,5 +496,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_master_keeps_the_permits_that_it_has_itself,
 			setup_other, named_teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -217,21 +217,7 @@ static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	stage_cut(s, 0, 2, true);
 	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
-	stage_isolate(s, 0, true);
-	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
-	stage_wait(s, 600 * SPAN_MS);
-	stage_isolate(s, 0, false);
-	stage_isolate(s, 1, true);
-	stage_wait(s, 10 * SPAN_MS);
-	uint64_t id = stage_ask(s, 2, acquire_with("first"));
-	stage_wait(s, 300 * SPAN_MS);
-	(void)token_of(s, id);
-	uint64_t u = stage_ask(s, 2, update_to("third", "first"));
-	stage_wait(s, 300 * SPAN_MS);
-	/* The value of this update is the second one. */
-	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK);
-	stage_isolate(s, 1, false);
-	stage_wait(s, 300 * SPAN_MS);
+	repeat_without_the_last(s, "third", "first");
 	assert_true(value_is(s, 2, "second"));
 	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
 }
@@ -344,7 +330,7 @@ static void an_update_whose_coordinator_dies_holds_up_nobody_for_long(void **sta
 	(void)token_of(s, id);
 }
 
-int main(void) {
+UNIT(cluster_values) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_repeat_that_another_node_worked_on_leaves_the_update_alone),
 		NAMED(a_commit_that_was_on_its_way_leaves_the_update_alone),
@@ -361,5 +347,5 @@ int main(void) {
 		NAMED(a_write_that_a_master_awaits_is_not_overtaken_by_another),
 		NAMED(an_update_whose_coordinator_dies_holds_up_nobody_for_long),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void a_key_that_its_last_holder_has_again_is_held(void **state) {
 	assert_told(s, held, 1, true);
 }
 
-int main(void) {
+UNIT(cluster_waits) {
 	const struct CMUnitTest tests[] = {
 		MANY_A_TURN(many_who_wait_for_a_free_key_are_answered_in_pieces),
 		MANY_A_TURN(large_values_are_shown_to_few_in_one_turn),
@@ -231,5 +231,5 @@ int main(void) {
 		ONE_A_TURN(a_client_that_goes_while_its_waits_are_due_takes_them_along),
 		MANY_A_TURN(a_key_that_its_last_holder_has_again_is_held),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

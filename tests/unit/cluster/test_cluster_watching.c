@@ -144,20 +144,48 @@ static void one_that_shares_with_what_stands_here_does_not_end_what_that_exclude
 	nothing_more(s);
 }
 
-/* The watch begins after the commit was refused. */
-static void what_was_refused_before_somebody_watched_is_told(void **state) {
-	struct stage *s = *state;
-	core_want_watch_events(s->nodes[N3].core, false);
+static void missed_events_of_all(struct stage *s) {
+	missed_events_of_key(s, "");
+	nothing_more(s);
+}
+
+/* L2 is refused, and held elsewhere. */
+static void refuse(struct stage *s) {
 	take(s, 0, "k", stage_lock(1));
 	hold_releases(s, 0, true);
 	release(s, 0, "k", stage_lock(1));
 	take(s, 1, "k", stage_lock(2));
+}
+
+/* L2 ends before n3 has learned it. */
+static void end_while_watched(struct stage *s) {
 	stage_want_events(s, N3);
 	release(s, 1, "k", stage_lock(2));
 	hold_releases(s, 0, false);
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	came_and_went(s, 2);
 	nothing_more(s);
+	stage_wait(s, 700 * SPAN_MS);
+	missed_events_of_all(s);
+}
+
+/* The watch begins after the commit was refused, and when its round is over. */
+static void what_was_refused_before_somebody_watched_is_missed_events(void **state) {
+	struct stage *s = *state;
+	core_want_watch_events(s->nodes[N3].core, false);
+	/* n3 does not see that L1 has ended. */
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
+	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
+	refuse(s);
+	stage_wait(s, 150 * SPAN_MS);
+	end_while_watched(s);
+}
+
+static void what_is_kept_when_the_last_watch_ends_is_missed_events_for_the_next(void **state) {
+	struct stage *s = *state;
+	refuse(s);
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	core_want_watch_events(s->nodes[N3].core, false);
+	end_while_watched(s);
 }
 
 static void fill(struct stage *s) {
@@ -267,20 +295,22 @@ static void a_commit_that_comes_after_a_newer_lock_is_missed_events_of_the_key(v
 
 /* As far as n3 knows, the holder of the older lock lives: its release is on its way by another
  * node. */
-static void an_older_lock_learned_after_a_newer_one_follows_missed_events(void **state) {
-	struct stage *s = *state;
+static struct message came_and_went_before_it_is_learned(struct stage *s) {
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, true);
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, true);
 	take(s, 1, "k", stage_lock(1));
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, false);
-	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .name = 1,
+	const struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_last(s)->r.token,
 		.lease_us = 500000 };
 	release(s, 1, "k", stage_lock(1));
 	take(s, 0, "k", stage_lock(2));
 	release(s, 0, "k", stage_lock(2));
-	came_and_went(s, 2);
-	stage_inject(s, 1, N3, &learned);
+	return learned;
+}
+
+static void is_learned_after_missed_events(struct stage *s, const struct message *learned) {
+	stage_inject(s, 1, N3, learned);
 	stage_settle(s);
 	missed_events_of_key(s, "k");
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -288,6 +318,22 @@ static void an_older_lock_learned_after_a_newer_one_follows_missed_events(void *
 	stage_settle(s);
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	nothing_more(s);
+}
+
+static void an_older_lock_learned_after_a_newer_one_follows_missed_events(void **state) {
+	struct stage *s = *state;
+	const struct message learned = came_and_went_before_it_is_learned(s);
+	came_and_went(s, 2);
+	is_learned_after_missed_events(s, &learned);
+}
+
+/* The newer one has come and gone before the watch begins. */
+static void what_is_learned_after_what_came_before_the_watch_follows_missed_events(void **state) {
+	struct stage *s = *state;
+	core_want_watch_events(s->nodes[N3].core, false);
+	const struct message learned = came_and_went_before_it_is_learned(s);
+	stage_want_events(s, N3);
+	is_learned_after_missed_events(s, &learned);
 }
 
 /* What a coordinator that died left at n3 stands in the way for seconds. */
@@ -362,7 +408,7 @@ static void what_is_granted_under_the_previous_epoch_and_released_is_told(void *
 	nothing_more(s);
 }
 
-int main(void) {
+UNIT(cluster_watching) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
 		WATCHED(one_whose_release_is_still_on_its_way_is_told_before_the_next),
@@ -370,16 +416,18 @@ int main(void) {
 		WATCHED(a_refused_commit_with_the_token_of_another_lock_is_missed_events),
 		WATCHED(those_that_share_do_not_end_each_other),
 		WATCHED(one_that_shares_with_what_stands_here_does_not_end_what_that_excludes),
-		WATCHED(what_was_refused_before_somebody_watched_is_told),
+		WATCHED(what_was_refused_before_somebody_watched_is_missed_events),
+		WATCHED(what_is_kept_when_the_last_watch_ends_is_missed_events_for_the_next),
 		cmocka_unit_test(what_came_and_went_where_there_is_no_room_is_told),
 		cmocka_unit_test(what_there_is_no_room_for_is_missed_events_of_the_key_soon),
 		WATCHED(what_came_and_went_while_the_key_was_contested_is_told),
 		WATCHED(a_commit_that_comes_after_a_newer_lock_is_missed_events_of_the_key),
 		WATCHED(an_older_lock_learned_after_a_newer_one_follows_missed_events),
+		WATCHED(what_is_learned_after_what_came_before_the_watch_follows_missed_events),
 		WATCHED(a_lock_that_waits_for_an_end_too_long_is_missed_events_of_the_key),
 		WATCHED(more_than_is_kept_of_a_key_is_missed_events_of_the_key),
 		WATCHED(a_commit_of_another_epoch_is_told_or_missed_events_of_the_key),
 		WATCHED(what_is_granted_under_the_previous_epoch_and_released_is_told),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

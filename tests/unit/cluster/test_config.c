@@ -126,7 +126,7 @@ static void what_cannot_be_used_is_named(void **state) {
 		"promise_timeout must be at least twice request_timeout"));
 }
 
-int main(void) {
+UNIT(config) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_configuration_comes_back_with_the_masters_before_it),
 		cmocka_unit_test(what_is_cut_short_or_too_long_is_refused),
@@ -136,5 +136,5 @@ int main(void) {
 		cmocka_unit_test(a_quorum_and_the_sources_meet_in_every_size),
 		cmocka_unit_test(what_cannot_be_used_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

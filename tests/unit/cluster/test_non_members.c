@@ -1,11 +1,8 @@
 /* These tests have nodes that are in no configuration and are linked all the same. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "core.h"
 #include "pawl/error.h"
@@ -103,7 +100,7 @@ static void non_members_that_come_and_go_do_not_fill_the_table(void **state) {
 	assert_int_equal(core_peer_count(h->core), 1);
 }
 
-int main(void) {
+UNIT(non_members) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			non_members_whose_links_are_reset_together_leave_no_reset_behind, set_up,
@@ -111,5 +108,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(non_members_that_come_and_go_do_not_fill_the_table,
 			set_up, tear_down),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

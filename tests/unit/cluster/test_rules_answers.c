@@ -344,7 +344,7 @@ static void a_mismatch_shows_what_is_written_for_good(void **state) {
 	assert_memory_equal(stage_last(s)->value.bytes, "half done", 9);
 }
 
-int main(void) {
+UNIT(rules_answers) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_master_that_answers_twice_counts_once),
 		NAMED(an_answer_after_request_timeout_does_not_count),
@@ -361,5 +361,5 @@ int main(void) {
 		NAMED(a_value_seq_names_one_write),
 		NAMED(a_mismatch_shows_what_is_written_for_good),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

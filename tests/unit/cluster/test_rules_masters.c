@@ -149,7 +149,7 @@ static void nothing_leaves_while_a_heard_clock_is_above_the_reservation_on_disk(
 	assert_true(s->nodes[1].disk.ceiling >= frame.clock);
 }
 
-int main(void) {
+UNIT(rules_masters) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_higher_token_does_not_override_a_held_record),
 		NAMED(a_commit_not_above_what_was_noted_is_stale),
@@ -162,5 +162,5 @@ int main(void) {
 		NAMED(a_clock_from_too_far_is_not_adopted),
 		NAMED(nothing_leaves_while_a_heard_clock_is_above_the_reservation_on_disk),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

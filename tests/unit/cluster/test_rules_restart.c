@@ -265,7 +265,7 @@ static void a_contested_key_is_extended_only_when_every_earlier_round_is_over(vo
 	assert_int_equal(stage_count(s, COUNT_extend_contested_ok), 1);
 }
 
-int main(void) {
+UNIT(rules_restart) {
 	const struct CMUnitTest tests[] = {
 		NAMED(snapshots_are_asked_for_when_every_earlier_round_is_over),
 		NAMED(waiting_ends_when_both_clocks_say_so),
@@ -282,5 +282,5 @@ int main(void) {
 		NAMED(a_contested_key_grants_nothing),
 		NAMED(a_contested_key_is_extended_only_when_every_earlier_round_is_over),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

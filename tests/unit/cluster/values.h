@@ -44,4 +44,23 @@ static inline void n2_keeps_an_earlier_holding(struct stage *s) {
 	stage_wait(s, 10 * SPAN_MS);
 }
 
+/* n1 is away while the lease, which lasts for half a second there, goes on at n2 and n3. Then n2 is
+ * away, and n3 repeats the acquire with n1. An update over this value fails: it is not the last. */
+static inline void repeat_without_the_last(struct stage *s, const char *value, const char *over) {
+	stage_isolate(s, 0, true);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 0, false);
+	stage_isolate(s, 1, true);
+	stage_wait(s, 10 * SPAN_MS);
+	uint64_t id = stage_ask(s, 2, acquire_with("first"));
+	stage_wait(s, 300 * SPAN_MS);
+	(void)token_of(s, id);
+	uint64_t u = stage_ask(s, 2, update_to(value, over));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK);
+	stage_isolate(s, 1, false);
+	stage_wait(s, 300 * SPAN_MS);
+}
+
 #endif

@@ -70,7 +70,8 @@ enum dialect_step rig_read(struct connection *c, const char *value, const char *
 	uint8_t packed[LABEL_MAX];
 	const struct client_label says = { .text = slice_str(label), .without_end = c->endless };
 	struct core_entry entry = { .owner = slice_str("o"), .token = 42, .show_lock_id = true,
-		.lock_id = { { 9 } }, .remaining = left_ms * SPAN_MS,
+		.lock_id = { { 9 } }, .weighed = true, .remaining = 3 * left_ms * SPAN_MS,
+		.at_least = left_ms * SPAN_MS, .at_most = 4 * left_ms * SPAN_MS,
 		.value_seq = { .clock = c->written ? c->written : 40,
 			.boot = c->written ? 1 : BALLOT_FIRST },
 		.identity = slice_str(c->holder),

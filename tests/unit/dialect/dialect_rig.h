@@ -9,6 +9,10 @@
 #include "pawl/error.h"
 #include "stand_in.h"
 
+/* The lease of what lasts for so long, the slack included, by every clock with the drift of the
+ * stand-in. */
+#define RIG_LEASE(span) span_cover((span), 10000)
+
 /* A connection, and what it says. */
 struct connection {
 	struct allocator alloc;

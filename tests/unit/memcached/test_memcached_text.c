@@ -123,7 +123,7 @@ static void test_an_error_is_one_line(void **state) {
 	buffer_done(&out);
 }
 
-int main(void) {
+UNIT(memcached_text) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_command_is_read_once_it_is_whole),
 		cmocka_unit_test(test_words_and_data),
@@ -132,5 +132,5 @@ int main(void) {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_an_error_is_one_line),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 static void test_a_time_is_never_shortened(void **state) {
 	assert_int_equal(rig_command(*state, "add k 0 60 1\r\nv"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 60000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"allows, which is 59300 ms (max_lease, less the drift and the slack): take it "
+		"for less, and renew it, or raise "
 		"max_lease\r\n");
 	assert_int_equal(rig_command(*state, "add k 0 59 1\r\nv"), DIALECT_ASK);
 	rig_refused(*state, PAWL_EHELD);
@@ -17,7 +18,8 @@ static void test_a_time_is_never_shortened(void **state) {
 	rig_assert_said(*state, "CLIENT_ERROR invalid exptime argument\r\n");
 	assert_int_equal(rig_command(*state, "touch k 2592000"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 2592000000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"allows, which is 59300 ms (max_lease, less the drift and the slack): take it "
+		"for less, and renew it, or raise "
 		"max_lease\r\n");
 }
 
@@ -69,7 +71,7 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 		{ "me k", "ME k exp=-1 cas=42 size=1\r\n" },
 		{ "touch k 20", "SERVER_ERROR a lock without an end stays as it is: delete it, and "
 			"take it again\r\n" },
-		{ "replace k 0 5 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
+		{ "replace k 0 5 1\r\nv", "SERVER_ERROR a lock without an end stays as it is: "
 			"delete it, and take it again\r\n" } };
 	struct connection *c = *state;
 	rig_server.settings.keeps = c->endless = true;
@@ -78,6 +80,7 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
 		rig_assert_said(c, texts[i][1]);
 	}
+	rig_server.settings.overwrites = true;
 	assert_int_equal(rig_command(c, "replace k 0 0 1\r\nw"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_ASK);
 	assert_true(slice_equal(c->request->core.value, slice_str("w")));
@@ -88,7 +91,7 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 /* Nothing is done with the lock, but it is the caller's. */
 static void test_only_its_holder_hears_that_a_lock_has_no_end(void **state) {
 	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k", "mg k T0",
-		"ms k 1\r\nv", "replace k 0 0 1\r\nw" };
+		"ms k 1\r\nv", "replace k 0 0 1\r\nv" };
 	struct connection *c = *state;
 	rig_server.settings.keeps = c->endless = true;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -106,7 +109,7 @@ static void test_only_its_holder_hears_that_a_lock_has_no_end(void **state) {
 
 static void test_no_lock_loses_its_end(void **state) {
 	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k",
-		"replace k 0 0 1\r\nw", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
+		"replace k 0 0 1\r\nv", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
 	struct connection *c = *state;
 	rig_server.settings.keeps = true;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -119,7 +122,7 @@ static void test_no_lock_loses_its_end(void **state) {
 static void test_a_large_time_is_a_moment(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "add k 0 1700000020 1\r\nv"), DIALECT_ASK);
-	assert_int_equal(c->request->core.lease, 20100 * SPAN_MS);
+	assert_int_equal(c->request->core.lease, RIG_LEASE(20100 * SPAN_MS));
 }
 
 /* As with memcached, the key is as good as taken and ended again. */
@@ -153,7 +156,7 @@ static void test_what_is_overwritten_by_a_time_that_is_over_is_not_taken(void **
 	rig_assert_said(c, "STORED\r\n");
 }
 
-int main(void) {
+UNIT(memcached_times) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_connect, rig_disconnect)
 		TEST(test_a_time_is_never_shortened),
@@ -167,5 +170,5 @@ int main(void) {
 		TEST(test_a_time_that_is_over),
 		TEST(test_what_is_overwritten_by_a_time_that_is_over_is_not_taken),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
 #ifndef PAWL_TESTS_PEERS_PAIR_H
 #define PAWL_TESTS_PEERS_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 /* This one comes before unistd.h. */
 #include "peers.h"

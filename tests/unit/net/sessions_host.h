@@ -209,19 +209,41 @@ static inline void host_done(struct host *h) {
 	net_fixture_done(&h->f);
 }
 
-/* Connects a client that is known only by this address, and returns the client's end. */
-static inline int host_connect_from(struct host *h, const char *address) {
+/* Opens one that never lacks memory. */
+static inline void host_begin(struct host *h, uint32_t clients, uint32_t requests) {
+	host_init(h, -1);
+	assert_int_equal(host_open(h, clients, requests), 0);
+}
+
+/* Connects a client that is known only by this address, and speaks this dialect (NULL: none).
+ * Returns the client's end. */
+static inline int host_connect_by(struct host *h, const char *address,
+	const struct dialect_use *use) {
 	int fds[2];
 	struct origin from;
 	net_fixture_pair(fds);
 	origin_named(address, &from);
-	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from, NULL);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from, use);
 	net_fixture_settle(&h->f);
 	return fds[1];
 }
 
+static inline int host_connect_from(struct host *h, const char *address) {
+	return host_connect_by(h, address, NULL);
+}
+
 static inline int host_connect(struct host *h) {
 	return host_connect_from(h, "test");
+}
+
+/* A dialect of a test has its server as its state. */
+static inline void *host_dialect_open(const struct allocator *alloc,
+	const struct dialect_node *node, void *server, uint64_t number, const char *from) {
+	(void)alloc;
+	(void)node;
+	(void)number;
+	(void)from;
+	return server;
 }
 
 static inline void host_serve(struct host *h) {
@@ -280,8 +302,7 @@ static const struct sessions_limits open_limits = { .clients = 100, .requests_pe
 	.strangers = { 64, 64, 64 << 20 } };
 
 static inline void host_start(struct host *h, const struct sessions_limits *limits) {
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 100, 100), 0);
+	host_begin(h, 100, 100);
 	sessions_set_limits(h->sessions, limits);
 }
 

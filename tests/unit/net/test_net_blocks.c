@@ -1,11 +1,6 @@
 /* These tests are about memory in large blocks: what is taken is counted, what was given back is
  * used again, and goes back to the system in the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <string.h>
 
@@ -131,7 +126,7 @@ static void above_the_limit_a_block_is_refused_and_nothing_changes(void **state)
 	world_done(&w);
 }
 
-int main(void) {
+UNIT(net_blocks) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_grows_and_shrinks_keeps_its_bytes),
 		cmocka_unit_test(a_block_that_was_given_back_is_used_again),
@@ -139,5 +134,5 @@ int main(void) {
 		cmocka_unit_test(a_large_block_that_is_kept_goes_back_in_parts),
 		cmocka_unit_test(above_the_limit_a_block_is_refused_and_nothing_changes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -416,7 +416,7 @@ static void what_began_before_a_reload_is_dropped_and_dialled_again(void **state
 	pair_close(&p);
 }
 
-int main(void) {
+UNIT(net_certificates) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_role_restricts_and_what_is_not_understood_allows_nothing),
 		cmocka_unit_test(a_client_may_have_a_question_mark_in_its_name),
@@ -430,5 +430,5 @@ int main(void) {
 		cmocka_unit_test(a_master_must_have_a_masters_certificate),
 		cmocka_unit_test(what_began_before_a_reload_is_dropped_and_dialled_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

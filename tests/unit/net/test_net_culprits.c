@@ -1,11 +1,7 @@
 /* These tests ask who has to go where there is too much, and who has not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdio.h>
 
 #include "sessions_host.h"
 #include "stream.h"
@@ -151,7 +147,7 @@ static void connections_that_were_refused_with_their_certificate_take_few_places
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_culprits) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_client_below_its_limit_does_not_go_for_those_that_fill_the_node),
 		cmocka_unit_test(
@@ -159,5 +155,5 @@ int main(void) {
 		cmocka_unit_test(
 			connections_that_were_refused_with_their_certificate_take_few_places),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

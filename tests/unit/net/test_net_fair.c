@@ -1,10 +1,5 @@
 /* These tests ask in which order and how much at a time a node serves its connections. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sessions_host.h"
 
@@ -89,8 +84,7 @@ static void a_debt_is_forgiven_by_turns_and_not_by_leaving(void **state) {
 static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	int greedy = host_connect(&h), other = host_connect(&h);
 	h.hold = true;
 	for (int i = 0; i < MANY; i++) {
@@ -124,8 +118,7 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 	struct host h;
 	unsigned most = 0;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	h.hold = true;
 	h.takes = SPAN_MS / 10;
 	int greedy = host_connect(&h), other = host_connect(&h);
@@ -153,8 +146,7 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 static void a_turn_takes_few_requests_with_large_values(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	h.hold = true;
 	h.value = 64 * KIB;
 	int greedy = host_connect(&h), other = host_connect(&h);
@@ -183,8 +175,7 @@ static unsigned serve_all(struct host *h) {
 static void a_connection_waits_while_many_of_its_values_are_under_way(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	h.hold = true;
 	h.value = 1024 * KIB;
 	int greedy = host_connect(&h), other = host_connect(&h);
@@ -223,8 +214,7 @@ static void requests_have_as_long_as_the_handshake_before_them_took(void **state
 	for (size_t i = 0; i < sizeof pings; i++) {
 		pings[i] = ping[i % (sizeof ping - 1)];
 	}
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	int fds[8];
 	for (int i = 0; i < 8; i++) {
 		fds[i] = host_connect(&h);
@@ -245,8 +235,7 @@ static void a_large_batch_comes_in_pieces_and_is_answered_once(void **state) {
 	static struct client_lock locks[1000];
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	for (size_t i = 0; i < 1000; i++) {
 		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S };
 		locks[i].lock_id.b[0] = 1;
@@ -272,8 +261,7 @@ static void a_batch_ends_with_its_connection(void **state) {
 	static struct client_lock locks[1000];
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	memset(locks, 1, sizeof locks);
 	for (size_t i = 0; i < 1000; i++) {
 		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S,
@@ -300,8 +288,7 @@ static void at_the_limit_of_requests_locks_are_still_extended_and_released(void 
 		.core = { .key = slice_str("k"), .lock_id.b[0] = 1 } };
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 2), 0);
+	host_begin(&h, 10, 2);
 	int fd = host_connect(&h);
 	h.hold = true;
 	for (int i = 0; i < 3; i++) {
@@ -325,8 +312,7 @@ static void at_the_limit_of_requests_locks_are_still_extended_and_released(void 
 static void an_identity_has_so_many_connections_and_requests_under_way(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10,
 		.identity = { { [SHARE_CLIENTS] = 2, [SHARE_REQUESTS] = 3 } },
 		.strangers = { 64, 64, 64 << 20 } };
@@ -357,8 +343,7 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 static void what_was_sent_before_the_end_of_the_connection_is_served(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 1000), 0);
+	host_begin(&h, 10, 1000);
 	int fd = host_connect(&h);
 	for (int i = 0; i < 100; i++) {
 		send_ping(fd);
@@ -373,7 +358,7 @@ static void what_was_sent_before_the_end_of_the_connection_is_served(void **stat
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_fair) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_who_wait_get_the_same_whatever_their_pieces_cost),
 		cmocka_unit_test(
@@ -391,5 +376,5 @@ int main(void) {
 		cmocka_unit_test(an_identity_has_so_many_connections_and_requests_under_way),
 		cmocka_unit_test(what_was_sent_before_the_end_of_the_connection_is_served),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* TLS handshakes take turns, and are bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -192,12 +187,12 @@ static void a_handshake_may_not_bring_more_than_certificates_need(void **state) 
 	net_fixture_done(&f);
 }
 
-int main(void) {
+UNIT(net_handshakes) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_handshake_goes_on_in_a_turn_and_members_are_first),
 		cmocka_unit_test(what_a_step_took_is_owed_to_others),
 		cmocka_unit_test(connections_whose_hello_came_at_once_are_answered_one_in_a_turn),
 		cmocka_unit_test(a_handshake_may_not_bring_more_than_certificates_need),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

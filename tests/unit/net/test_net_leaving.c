@@ -1,10 +1,5 @@
 /* Connections that end, of which only a part is forgotten in one turn. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sessions_host.h"
 
@@ -15,8 +10,7 @@ static void connections_with_much_under_way_end_over_some_turns(void **state) {
 	struct host h;
 	int fds[3];
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	h.hold = true;
 	for (int i = 0; i < 3; i++) {
 		fds[i] = host_connect(&h);
@@ -49,8 +43,7 @@ static void connections_with_much_under_way_end_over_some_turns(void **state) {
  * 1. */
 static void leave_with_watches(struct host *h, int clients, uint32_t watches) {
 	int fds[64];
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 64, 100), 0);
+	host_begin(h, 64, 100);
 	for (int i = 0; i < clients; i++) {
 		fds[i] = host_connect(h);
 		sessions_watches(h->sessions, (uint64_t)i + 1, watches, 0);
@@ -84,8 +77,7 @@ static void what_a_client_has_that_the_node_drops_is_forgotten_over_some_turns(v
 	struct host h;
 	struct session_who who;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fds[2] = { host_connect(&h), host_connect(&h) };
 	sessions_watches(h.sessions, 1, 1000, 0);
 	h.kept[1] = 1000;
@@ -114,8 +106,7 @@ static void large_buffers_of_connections_that_end_are_given_back_over_some_turns
 	struct host h;
 	int fds[4];
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	/* A value of 3 MiB, of which the first 2 MiB come. */
 	static const char begun[] = "\x94\x00\x01\xa7" "acquire" "\x91\x81\xa5" "value"
 		"\xc6\x00\x30\x00\x00";
@@ -162,8 +153,7 @@ static void of_connections_with_a_few_watches_only_some_end_in_a_turn(void **sta
 static void a_connection_that_breaks_in_writing_ends_once(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
+	host_begin(&h, 10, 10000);
 	h.hold = true;
 	int fd = host_connect(&h);
 	for (int i = 0; i < MANY; i++) {
@@ -187,8 +177,7 @@ static void a_connection_that_breaks_in_writing_ends_once(void **state) {
 
 /* That many connections have sent a ping each. */
 static void crowd_asks(struct host *h, int fds[CROWD]) {
-	host_init(h, -1);
-	assert_int_equal(host_open(h, CROWD, 10), 0);
+	host_begin(h, CROWD, 10);
 	for (int i = 0; i < CROWD; i++) {
 		fds[i] = host_connect(h);
 		send_ping(fds[i]);
@@ -302,15 +291,6 @@ struct poor {
 	bool closed;
 };
 
-static void *poor_open(const struct allocator *alloc, const struct dialect_node *node, void *server,
-	uint64_t number, const char *from) {
-	(void)alloc;
-	(void)node;
-	(void)number;
-	(void)from;
-	return server;
-}
-
 static void poor_close(void *state) {
 	struct poor *p = state;
 	p->closed = true;
@@ -347,33 +327,27 @@ static const struct client_request *poor_leave(void *state) {
 /* Its rate allows two requests to release something. */
 static void what_a_dialect_cannot_tell_is_given_back(void **state) {
 	static const struct share_limits slow = { .max = { [SHARE_RATE] = 1 } };
-	static const struct dialect poor_dialect = { .open = poor_open, .close = poor_close,
+	static const struct dialect poor_dialect = { .open = host_dialect_open, .close = poor_close,
 		.serve = poor_serve, .answer = poor_answer, .leave = poor_leave };
 	struct poor poor = { .closed = false };
 	const struct dialect_use use = { .dialect = &poor_dialect, .server = &poor };
-	struct origin from;
 	struct host h;
-	int fds[2];
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 100), 0);
+	host_begin(&h, 10, 100);
 	h.own = &slow;
-	net_fixture_pair(fds);
-	origin_named("test", &from);
-	sessions_accept(h.sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from, &use);
-	net_fixture_settle(&h.f);
-	send_bytes(fds[1], "take", 4);
+	const int fd = host_connect_by(&h, "test", &use);
+	send_bytes(fd, "take", 4);
 	host_run(&h);
 	assert_int_equal(h.method, CLIENT_RELEASE);
 	assert_int_equal(h.requests, 1 + POOR_TAKES);
 	assert_int_equal(h.over, 0);
 	assert_int_equal(h.gone, 1);
 	assert_true(poor.closed);
-	close(fds[1]);
+	close(fd);
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_leaving) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_with_much_under_way_end_over_some_turns),
 		cmocka_unit_test(many_watches_of_a_connection_are_forgotten_over_some_turns),
@@ -389,5 +363,5 @@ int main(void) {
 		cmocka_unit_test(answers_that_were_not_written_yet_leave_when_the_node_ends),
 		cmocka_unit_test(what_a_dialect_cannot_tell_is_given_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* These tests are about listeners: a Unix socket that somebody else has, and a node with enough
  * handshakes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -93,10 +88,10 @@ static void nothing_is_accepted_while_enough_handshakes_wait(void **state) {
 	net_fixture_done(&f);
 }
 
-int main(void) {
+UNIT(net_listener) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_foreign_listener_that_does_not_accept_holds_up_no_start),
 		cmocka_unit_test(nothing_is_accepted_while_enough_handshakes_wait),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* These tests are about the memory that connections of clients take, and who has to go where that
  * is too much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdio.h>
 
 #include "memory.h"
 #include "sessions_host.h"
@@ -323,7 +319,7 @@ static void an_administrator_looks_where_its_own_identity_has_too_much(void **st
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_memory) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_count_for_identity_and_address_from_the_first_to_the_last),
 		cmocka_unit_test(what_tls_takes_counts_in_the_pool_too),
@@ -338,5 +334,5 @@ int main(void) {
 		cmocka_unit_test(what_the_owner_keeps_for_a_client_counts_until_it_is_returned),
 		cmocka_unit_test(an_administrator_looks_where_its_own_identity_has_too_much),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void of_two_that_dial_each_other_one_link_stays(void **state) {
 	pair_close(&p);
 }
 
-int main(void) {
+UNIT(net_peer_table) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_goes_with_its_name_to_another_index),
 		cmocka_unit_test(a_node_that_left_the_table_loses_its_link_silently),
@@ -162,5 +162,5 @@ int main(void) {
 		cmocka_unit_test(a_non_member_for_which_there_is_no_room_is_refused),
 		cmocka_unit_test(of_two_that_dial_each_other_one_link_stays),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -471,7 +471,7 @@ static void a_node_may_not_make_links_without_end(void **state) {
 	pair_close(&p);
 }
 
-int main(void) {
+UNIT(net_peers) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_link_joins_two_nodes_and_carries_frames),
 		cmocka_unit_test(a_frame_that_takes_long_is_handled_in_several_turns),
@@ -494,5 +494,5 @@ int main(void) {
 		cmocka_unit_test(garbage_and_half_packets_of_strangers_harm_no_link),
 		cmocka_unit_test(a_node_whose_address_cannot_be_reached_is_tried_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* What TLS does in addition to carrying bytes takes time, too: records and key updates are counted,
  * charged and bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sessions_host.h"
 #include "stream.h"
@@ -214,12 +209,12 @@ static void of_connections_that_update_keys_few_are_read_at_once(void **state) {
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_records) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_counted_one_by_one),
 		cmocka_unit_test(many_key_updates_end_the_connection),
 		cmocka_unit_test(a_key_update_is_forgiven_after_a_second),
 		cmocka_unit_test(of_connections_that_update_keys_few_are_read_at_once),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* These tests are about the connections of clients: requests, answers, refusals, and their ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sessions_host.h"
 
@@ -13,8 +8,7 @@
 static void pipelined_requests_are_answered_with_one_flush(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fd = host_connect(&h);
 	for (int i = 0; i < 5; i++) {
 		send_ping(fd);
@@ -36,8 +30,7 @@ static void pipelined_requests_are_answered_with_one_flush(void **state) {
 static void a_request_too_many_is_refused_until_another_is_answered_but_no_ping(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 2), 0);
+	host_begin(&h, 10, 2);
 	int fd = host_connect(&h);
 	h.hold = true;
 	send_status(fd);
@@ -67,8 +60,7 @@ static void a_request_too_many_is_refused_until_another_is_answered_but_no_ping(
 static void a_refusal_that_there_is_no_memory_for_ends_the_connection(void **state) {
 	(void)state;
 	struct host h;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 1), 0);
+	host_begin(&h, 10, 1);
 	h.hold = true;
 	int fd = host_connect(&h);
 	send_status(fd);
@@ -88,8 +80,7 @@ static void a_refusal_that_there_is_no_memory_for_ends_the_connection(void **sta
 static void an_answer_to_a_client_that_hung_up_goes_nowhere(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fd = host_connect(&h);
 	h.hold = true;
 	send_ping(fd);
@@ -106,8 +97,7 @@ static void an_answer_to_a_client_that_hung_up_goes_nowhere(void **state) {
 static void a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fd = host_connect(&h);
 	close(fd);
 	net_fixture_settle(&h.f);
@@ -127,8 +117,7 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 	static uint8_t large[1 << 20];
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fd = host_connect(&h);
 	send_ping(fd);
 	host_run(&h);
@@ -272,8 +261,7 @@ static void connections_above_the_limit_are_closed(void **state) {
 	struct host h;
 	char byte;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 1, 10), 0);
+	host_begin(&h, 1, 10);
 	int one = host_connect(&h);
 	send_ping(one);
 	host_run(&h);
@@ -291,8 +279,7 @@ static void connections_above_the_limit_are_closed(void **state) {
 static void garbage_behind_good_requests_spares_their_answers(void **state) {
 	struct host h;
 	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10), 0);
+	host_begin(&h, 10, 10);
 	int fd = host_connect(&h);
 	send_ping(fd);
 	send_bytes(fd, "\xc1", 1);
@@ -393,7 +380,7 @@ static void connections_are_listed_in_their_order_from_any_of_them_on(void **sta
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_sessions) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_are_listed_in_their_order_from_any_of_them_on),
 		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
@@ -412,5 +399,5 @@ int main(void) {
 		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
 		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* These tests are about what one identity, and one address, may take of a node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdio.h>
 
 #include "sessions_host.h"
 
@@ -341,7 +337,7 @@ static void what_an_administrator_needs_to_look_is_not_held_against_its_rate(voi
 	host_done(&h);
 }
 
-int main(void) {
+UNIT(net_shares) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_is_counted_for_the_identity_and_for_its_address),
 		cmocka_unit_test(
@@ -359,5 +355,5 @@ int main(void) {
 		cmocka_unit_test(an_administrator_looks_and_mends_above_the_limits_of_its_share),
 		cmocka_unit_test(what_an_administrator_needs_to_look_is_not_held_against_its_rate),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* These tests ask what a turn does besides handing over requests: what it reads at once, and what
  * it forgets of those who have left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sessions_host.h"
 
@@ -38,8 +33,7 @@ static unsigned served_in_a_turn(struct host *h) {
 /* Returns a connection with more requests than the next turns serve. It was not alone in the turn
  * before. */
 static int begin(struct host *h) {
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 10, 10000), 0);
+	host_begin(h, 10, 10000);
 	h->hold = true;
 	h->takes = 20 * SPAN_US;
 	const int greedy = host_connect(h);
@@ -149,12 +143,12 @@ static void what_has_left_is_taken_off_the_turns_but_does_not_stop_them(void **s
 	close_all(&h, fds, 2);
 }
 
-int main(void) {
+UNIT(net_short) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(little_is_read_at_a_time_while_turns_are_short),
 		cmocka_unit_test(few_connections_are_read_at_once_while_turns_are_short),
 		cmocka_unit_test(what_was_read_at_once_is_taken_off_the_turn),
 		cmocka_unit_test(what_has_left_is_taken_off_the_turns_but_does_not_stop_them),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* These tests are about streams: bytes with and without TLS, their time, and how a connection
  * ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -411,7 +407,7 @@ static void input_that_is_held_stays_and_so_does_the_end_behind_it(void **state)
 	net_fixture_done(&f);
 }
 
-int main(void) {
+UNIT(net_stream) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
 		cmocka_unit_test(input_that_is_kept_for_long_arrives_in_order),
@@ -427,5 +423,5 @@ int main(void) {
 		cmocka_unit_test(input_that_never_becomes_complete_is_bounded),
 		cmocka_unit_test(input_that_is_held_stays_and_so_does_the_end_behind_it),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

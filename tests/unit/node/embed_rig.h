@@ -3,12 +3,7 @@
 #ifndef PAWL_TESTS_EMBED_RIG_H
 #define PAWL_TESTS_EMBED_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "net_fixture.h"
 #include "pawl/node.h"

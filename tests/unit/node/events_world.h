@@ -3,12 +3,7 @@
 #ifndef PAWL_TESTS_EVENTS_WORLD_H
 #define PAWL_TESTS_EVENTS_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,19 +187,25 @@ static void a_full_disk_is_told_and_counted(void **state) {
 	audit_file_close(w->file);
 }
 
-/* Nobody reads the terminal, so a write to it hangs. The alarm ends a test that waits. */
-static void a_disk_that_hangs_stops_nobody(void **state) {
-	struct world *w = *state;
-	static char line[4096];
-	struct audit_receipt receipt = { .number = 0 };
+/* Opens the file at a terminal that nobody reads, so that a write of more than it has room for
+ * hangs. The alarm ends a test that waits. */
+static int open_at_terminal(struct world *w) {
 	const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
 	assert_true(terminal >= 0);
 	assert_int_equal(grantpt(terminal), 0);
 	assert_int_equal(unlockpt(terminal), 0);
-	memset(line, 'x', sizeof line);
-	line[sizeof line - 1] = '\n';
 	assert_int_equal(open_at(w, ptsname(terminal)), 0);
 	alarm(20);
+	return terminal;
+}
+
+static void a_disk_that_hangs_stops_nobody(void **state) {
+	struct world *w = *state;
+	static char line[4096];
+	struct audit_receipt receipt = { .number = 0 };
+	memset(line, 'x', sizeof line);
+	line[sizeof line - 1] = '\n';
+	const int terminal = open_at_terminal(w);
 	uint64_t refused = 0;
 	for (int i = 0; i < 1000; i++) {
 		refused += !audit_file_put(w->file, slice_of(line, sizeof line), AUDIT_GO_ON, 2,
@@ -216,12 +223,41 @@ static void a_disk_that_hangs_stops_nobody(void **state) {
 	alarm(0);
 }
 
+static void lines_about_denied_requests_never_take_the_room_of_others(void **state) {
+	struct world *w = *state;
+	static char line[4096];
+	memset(line, 'x', sizeof line);
+	line[sizeof line - 1] = '\n';
+	const struct slice full = slice_of(line, sizeof line);
+	const int terminal = open_at_terminal(w);
+	/* The thread takes what waits, and then it hangs. Nothing tells of that but the time in
+	 * which there is no room again. */
+	for (int refused = 0; refused < 200; refused++) {
+		if (audit_file_put_denied(w->file, full)) {
+			refused = 0;
+		}
+		(void)poll(NULL, 0, 1);
+	}
+	size_t others = 0;
+	while (audit_file_put(w->file, full, AUDIT_GO_ON, 2, NULL)) {
+		others++;
+		assert_false(audit_file_put_denied(w->file, full));
+	}
+	assert_int_equal(others, ((size_t)512 << 10) / sizeof line);
+	assert_int_equal(audit_file_counts(w->file).dropped, 1);
+	close(terminal);
+	audit_file_close(w->file);
+	alarm(0);
+}
+
 static void what_is_no_file_is_refused(void **state) {
 	struct world *w = *state;
 	char why[AUDIT_WHY_BYTES];
-	assert_int_equal(open_at(w, w->folder), PAWL_EIO);
-	assert_int_equal(audit_file_check(w->folder, why), PAWL_EIO);
+	assert_int_equal(mkdir(w->path, 0700), 0);
+	assert_int_equal(open_at(w, w->path), PAWL_EIO);
+	assert_int_equal(audit_file_check(w->path, why), PAWL_EIO);
 	assert_non_null(strstr(why, "name another path"));
+	assert_int_equal(rmdir(w->path), 0);
 	assert_int_equal(mkfifo(w->path, 0600), 0);
 	assert_int_equal(open_at(w, w->path), PAWL_EIO);
 	assert_int_equal(audit_file_check(w->path, why), PAWL_EIO);
@@ -231,9 +267,52 @@ static void what_is_no_file_is_refused(void **state) {
 	assert_int_equal(access(w->path, F_OK), -1);
 }
 
+/* Whoever has made the link would choose which file the node appends to. */
+static void a_symbolic_link_is_not_followed(void **state) {
+	struct world *w = *state;
+	char why[AUDIT_WHY_BYTES], other[80];
+	const char *what = NULL;
+	struct audit_receipt receipt = { .number = 0 };
+	snprintf(other, sizeof other, "%s.3", w->path);
+	assert_int_equal(symlink(other, w->path), 0);
+	/* It leads nowhere, and then to a file. */
+	for (int there = 0; there < 2; there++) {
+		assert_int_equal(audit_file_check(w->path, why), PAWL_EIO);
+		assert_non_null(strstr(why, "symbolic link"));
+		assert_int_equal(audit_file_open(w->path, w->base, on_told, w, &w->file, why),
+			PAWL_EIO);
+		assert_non_null(strstr(why, "remove the link"));
+		close(open(other, O_WRONLY | O_CREAT, 0600));
+	}
+	assert_int_equal(unlink(w->path), 0);
+	/* The same when the path is opened anew. The file that is open goes on. */
+	assert_int_equal(open_at(w, w->path), 0);
+	assert_int_equal(unlink(w->path), 0);
+	assert_int_equal(symlink(other, w->path), 0);
+	assert_true(audit_file_put(w->file, slice_str("a\n"), AUDIT_REOPEN, 2, &receipt));
+	run_until_told(w, 1);
+	assert_int_equal(audit_file_trouble(w->file, &what), ELOOP);
+	audit_file_forget(w->file, &receipt);
+	audit_file_close(w->file);
+	assert_string_equal(text_of(w, ".3"), "");
+}
+
+static void a_directory_that_others_may_write_to_is_refused(void **state) {
+	struct world *w = *state;
+	char why[AUDIT_WHY_BYTES];
+	assert_int_equal(chmod(w->folder, 0777), 0);
+	assert_int_equal(audit_file_check(w->path, why), PAWL_EIO);
+	assert_int_equal(audit_file_open(w->path, w->base, on_told, w, &w->file, why), PAWL_EIO);
+	assert_non_null(strstr(why, "(mode 0777)"));
+	assert_non_null(strstr(why, "run chmod go-w /tmp/pawl-audit-"));
+	assert_int_equal(chmod(w->folder, 0755), 0);
+	assert_int_equal(open_at(w, w->path), 0);
+	audit_file_close(w->file);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+UNIT(audit_file) {
 	const struct CMUnitTest tests[] = {
 		TEST(lines_stand_in_their_order_and_files_move_on),
 		TEST(a_file_that_was_moved_is_opened_anew),
@@ -242,7 +321,10 @@ int main(void) {
 		TEST(a_receipt_says_what_has_become_of_the_line),
 		TEST(a_full_disk_is_told_and_counted),
 		TEST(a_disk_that_hangs_stops_nobody),
+		TEST(lines_about_denied_requests_never_take_the_room_of_others),
 		TEST(what_is_no_file_is_refused),
+		TEST(a_symbolic_link_is_not_followed),
+		TEST(a_directory_that_others_may_write_to_is_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

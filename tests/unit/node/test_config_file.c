@@ -1,12 +1,9 @@
 /* The configuration file of pawld. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "config_file.h"
 #include "pawl/error.h"
@@ -355,15 +352,37 @@ static void only_so_many_scripts_are_mapped(void **state) {
 	assert_non_null(strstr(problem.text, "at most 64 scripts"));
 }
 
+static int dev(const char *listen, const char *redis, const char *memcached,
+	struct node_config **out, struct problem *problem) {
+	const struct dev_options options = { .listen = listen, .redis = redis,
+		.memcached = memcached, .state_dir = "/tmp/x" };
+	return node_config_dev(&options, out, problem);
+}
+
+static void dev_leaves_loopback_only_if_somebody_says_insecure(void **state) {
+	(void)state;
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	struct dev_options options = { .listen = "127.0.0.1:0", .state_dir = "/tmp/x",
+		.insecure = true };
+	assert_int_equal(node_config_dev(&options, &c, &problem), 0);
+	assert_false(c->insecure);
+	node_config_free(c);
+	options.redis = "0.0.0.0:0";
+	assert_int_equal(node_config_dev(&options, &c, &problem), 0);
+	assert_true(c->insecure);
+	node_config_free(c);
+}
+
 static void dev_serves_clients_of_redis_as_redis_does(void **state) {
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
 	(void)state;
-	assert_int_equal(node_config_dev(NULL, "127.0.0.1:0", "/tmp/x", &c, &problem), 0);
+	assert_int_equal(dev(NULL, "127.0.0.1:0", NULL, &c, &problem), 0);
 	assert_true(c->listen_client[1].redis && !c->listen_client[0].redis);
 	assert_true(c->redis.dev && c->redis.keeps && c->redis.overwrites);
 	node_config_free(c);
-	assert_int_equal(node_config_dev(NULL, "0.0.0.0:1", "/tmp/x", &c, &problem), PAWL_EINVAL);
+	assert_int_equal(dev(NULL, "0.0.0.0:1", NULL, &c, &problem), PAWL_EINVAL);
 	assert_non_null(strstr(problem.text, "--listen-redis 0.0.0.0:1: --dev has no TLS"));
 }
 
@@ -388,25 +407,24 @@ static void dev_serves_clients_of_memcached_as_memcached_does(void **state) {
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
 	(void)state;
-	assert_int_equal(node_config_dev(NULL, NULL, "/tmp/x", &c, &problem), 0);
-	assert_int_equal(node_config_dev_memcached(c, "127.0.0.1:0", &problem), 0);
+	assert_int_equal(dev(NULL, NULL, "127.0.0.1:0", &c, &problem), 0);
 	assert_true(c->listen_client[1].memcached && !c->listen_client[0].memcached);
 	assert_true(c->memcached.dev && c->memcached.keeps && c->memcached.overwrites);
-	assert_int_equal(node_config_dev_memcached(c, "0.0.0.0:1", &problem), PAWL_EINVAL);
-	assert_non_null(strstr(problem.text, "--listen-memcached 0.0.0.0:1: --dev has no TLS"));
 	node_config_free(c);
+	assert_int_equal(dev(NULL, NULL, "0.0.0.0:1", &c, &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "--listen-memcached 0.0.0.0:1: --dev has no TLS"));
 }
 
 static void dev_is_one_master_on_loopback(void **state) {
 	(void)state;
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
-	assert_int_equal(node_config_dev("127.0.0.1:0", NULL, "/tmp/x", &c, &problem), 0);
+	assert_int_equal(dev("127.0.0.1:0", NULL, NULL, &c, &problem), 0);
 	assert_int_equal(config_masters(&c->birth), 1);
 	assert_int_equal(c->listen_peer.kind, LISTEN_NONE);
 	assert_int_equal(c->listen_client[0].port, 0);
 	node_config_free(c);
-	assert_int_equal(node_config_dev("0.0.0.0:1", NULL, "/tmp/x", &c, &problem), PAWL_EINVAL);
+	assert_int_equal(dev("0.0.0.0:1", NULL, NULL, &c, &problem), PAWL_EINVAL);
 	assert_non_null(strstr(problem.text,
 		"--listen 0.0.0.0:1: --dev has no TLS and stays on loopback"));
 }
@@ -445,7 +463,7 @@ static void addresses_survive_being_written_and_read(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(config_file) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_small_file_gets_safe_defaults),
 		cmocka_unit_test(every_setting_arrives_where_it_belongs),
@@ -462,8 +480,9 @@ int main(void) {
 		cmocka_unit_test(clients_of_memcached_have_settings),
 		cmocka_unit_test(dev_serves_clients_of_memcached_as_memcached_does),
 		cmocka_unit_test(dev_is_one_master_on_loopback),
+		cmocka_unit_test(dev_leaves_loopback_only_if_somebody_says_insecure),
 		cmocka_unit_test(a_reload_changes_only_what_can_change),
 		cmocka_unit_test(addresses_survive_being_written_and_read),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* Log lines are readable and never ambiguous, and have no secrets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "log.h"
 #include "log_limit.h"
@@ -127,7 +124,7 @@ static void a_flood_of_one_event_is_counted_not_written(void **state) {
 	assert_int_equal(suppressed, 0);
 }
 
-int main(void) {
+UNIT(log) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_an_event_and_its_fields),
 		cmocka_unit_test(values_that_could_be_mistaken_are_quoted),
@@ -140,5 +137,5 @@ int main(void) {
 		cmocka_unit_test(a_flood_of_one_event_is_counted_not_written),
 		cmocka_unit_test(levels_below_the_wanted_one_are_not_written),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

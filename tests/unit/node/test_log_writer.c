@@ -1,9 +1,5 @@
 /* Nobody reads the lines of a log. Whoever says them never waits, and what is lost is counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -173,7 +169,7 @@ static void the_end_waits_a_second_at_most(void **state) {
 	alarm(0);
 }
 
-int main(void) {
+UNIT(log_writer) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_come_out_in_order_also_around_the_end_of_the_room),
 		cmocka_unit_test(what_does_not_fit_is_counted_at_its_place),
@@ -182,5 +178,5 @@ int main(void) {
 		cmocka_unit_test(a_reader_that_is_gone_costs_its_lines_and_the_end_does_not_wait),
 		cmocka_unit_test(the_end_waits_a_second_at_most),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

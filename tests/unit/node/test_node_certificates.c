@@ -144,12 +144,12 @@ static void a_program_reads_its_list_of_revoked_certificates_again(void **state)
 	embed_rig_close(&r);
 }
 
-int main(void) {
+UNIT(node_certificates) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_whose_certificate_says_embedded_is_no_master),
 		cmocka_unit_test(the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none),
 		cmocka_unit_test(a_promotion_that_nobody_checked_costs_the_node_its_links),
 		cmocka_unit_test(a_program_reads_its_list_of_revoked_certificates_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -203,7 +203,7 @@ static void options_that_lead_elsewhere_are_refused(void **state) {
 	embed_rig_close(&r);
 }
 
-int main(void) {
+UNIT(node_client) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_locks_renew_themselves_and_are_in_the_nodes_name),
 		cmocka_unit_test(a_client_that_is_freed_before_its_node_leaves_nothing_behind),
@@ -213,5 +213,5 @@ int main(void) {
 			a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node),
 		cmocka_unit_test(options_that_lead_elsewhere_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

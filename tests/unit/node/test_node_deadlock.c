@@ -367,7 +367,7 @@ static void converging_waits_without_a_ring_are_never_a_deadlock(void **state) {
 
 #define ON_FACTS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void) {
+UNIT(node_deadlock) {
 	const struct CMUnitTest tests[] = {
 		ON_FACTS(rings_of_2_to_10_are_found_from_the_youngest_on),
 		ON_FACTS(a_long_ring_is_told_in_part),
@@ -387,5 +387,5 @@ int main(void) {
 		ON_FACTS(random_systems_are_judged_as_by_the_definition),
 		ON_FACTS(converging_waits_without_a_ring_are_never_a_deadlock),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

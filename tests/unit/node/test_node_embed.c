@@ -341,7 +341,7 @@ static void requests_that_are_not_for_a_node_are_refused(void **state) {
 	embed_rig_close(&r);
 }
 
-int main(void) {
+UNIT(node_embed) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_taken_through_one_node_is_read_on_the_others),
 		cmocka_unit_test(a_waiter_on_another_node_gets_what_is_released),
@@ -356,5 +356,5 @@ int main(void) {
 		cmocka_unit_test(options_that_do_not_fit_are_refused_with_a_sentence),
 		cmocka_unit_test(requests_that_are_not_for_a_node_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -333,7 +333,7 @@ static void a_watcher_in_doubt_is_told_nothing_and_misses_nothing(void **state) 
 	world_free(w);
 }
 
-int main(void) {
+UNIT(node_events) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_watchers_of_a_key_or_a_prefix_of_it_are_told_and_nobody_else),
 		cmocka_unit_test(each_of_a_clients_watches_is_told_under_its_own_number),
@@ -355,5 +355,5 @@ int main(void) {
 		cmocka_unit_test(a_watcher_in_doubt_is_told_nothing_and_misses_nothing),
 		cmocka_unit_test(without_memory_a_watch_is_refused_and_nothing_else_suffers),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

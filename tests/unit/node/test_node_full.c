@@ -1,11 +1,7 @@
 /* These tests show how the name of who has filled a limit is shown to people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "full.h"
 #include "json_text.h"
@@ -49,11 +45,11 @@ static void a_long_name_is_cut_off_between_characters(void **state) {
 	assert_non_null(strstr(out, from));
 }
 
-int main(void) {
+UNIT(node_full) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_shown_with_where_it_comes_from),
 		cmocka_unit_test(no_name_can_write_on_a_terminal),
 		cmocka_unit_test(a_long_name_is_cut_off_between_characters),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* Whether a node is ready, and the counts of its requests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "health.h"
 #include "orders.h"
@@ -153,7 +150,30 @@ static void the_last_orders_are_remembered(void **state) {
 	assert_int_equal(orders_last(&o, 0)->who_size, ORDER_NAME_BYTES);
 }
 
-int main(void) {
+static void of_an_order_is_remembered_how_it_was_answered(void **state) {
+	(void)state;
+	static struct orders o;
+	const uint64_t first = orders_note(&o, "break", slice_str("a"), slice_str("ops"), at(1));
+	const uint64_t second = orders_note(&o, "break", slice_str("b"), slice_str("ops"), at(2));
+	assert_false(orders_last(&o, 0)->answered);
+	orders_answer(&o, first, PAWL_ENOTFOUND);
+	assert_false(orders_last(&o, 0)->answered);
+	assert_true(orders_last(&o, 1)->answered);
+	assert_int_equal(orders_last(&o, 1)->result, PAWL_ENOTFOUND);
+	orders_answer(&o, second, 0);
+	assert_true(orders_last(&o, 0)->answered);
+	/* The number 0 is no order; and an order whose place another one has taken is forgotten. */
+	orders_answer(&o, 0, PAWL_EDENIED);
+	for (unsigned i = 0; i < ORDERS_MAX; i++) {
+		orders_note(&o, "drain", slice_of(NULL, 0), slice_str("ops"), at(3));
+	}
+	orders_answer(&o, second, PAWL_EDENIED);
+	for (unsigned i = 0; i < ORDERS_MAX; i++) {
+		assert_false(orders_last(&o, i)->answered);
+	}
+}
+
+UNIT(node_health) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_master_is_ready_when_it_votes_and_a_quorum_answers),
 		cmocka_unit_test(a_drain_comes_before_all_else),
@@ -161,6 +181,7 @@ int main(void) {
 		cmocka_unit_test(a_request_is_counted_from_its_beginning_to_its_answer),
 		cmocka_unit_test(a_wait_without_an_end_is_not_the_oldest),
 		cmocka_unit_test(the_last_orders_are_remembered),
+		cmocka_unit_test(of_an_order_is_remembered_how_it_was_answered),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void many_that_are_over_are_dropped_a_few_in_a_call(void **state) {
 	assert_int_equal(ann.identity->used[SHARE_LOCKS], 0);
 }
 
-int main(void) {
+UNIT(node_holdings) {
 	const struct CMUnitTest tests[] = {
 #define HOLDINGS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 		HOLDINGS(a_lock_counts_for_its_own_shares_until_it_is_dropped),
@@ -166,5 +166,5 @@ int main(void) {
 		HOLDINGS(a_lock_counts_until_its_end_and_hardly_longer),
 		HOLDINGS(many_that_are_over_are_dropped_a_few_in_a_call),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -40,17 +40,25 @@ static struct instant at(int64_t seconds) {
 	return (struct instant){ seconds * SPAN_S, seconds * SPAN_S };
 }
 
-static int add(struct table *t, unsigned n, int64_t due) {
+/* Leases are a minute long. */
+static int add(struct table *t, unsigned n, int64_t since) {
+	const struct kept_lease lease = { at(since + 60), 60 * SPAN_S };
 	struct kept_holder named = holder;
 	char key[] = "key", identity[] = "web", owner[] = "";
 	named.identity = slice_str(identity);
 	named.owner = slice_str(owner);
-	int error = kept_locks_add(&t->kept, slice_str(key), lock(n), &named, at(due),
-		MOST);
+	int error = kept_locks_add(&t->kept, slice_str(key), lock(n), &named, lease, MOST);
 	/* The table has copies. */
 	memset(key, 0, sizeof key);
 	memset(identity, 0, sizeof identity);
 	return error;
+}
+
+static struct kept_lock *added(struct table *t, unsigned n, int64_t since, int64_t max_lease) {
+	assert_int_equal(add(t, n, since), 0);
+	struct kept_lock *kept = kept_locks_find(&t->kept, lock(n));
+	kept_locks_again(&t->kept, kept, at(since), max_lease * SPAN_S);
+	return kept;
 }
 
 static void test_a_lock_is_kept_with_its_holder_until_it_is_dropped(void **state) {
@@ -71,18 +79,60 @@ static void test_a_lock_is_kept_with_its_holder_until_it_is_dropped(void **state
 
 static void test_the_next_lock_is_the_one_that_is_due_first(void **state) {
 	struct table *t = *state;
-	assert_int_equal(add(t, 1, 10), 0);
-	assert_int_equal(add(t, 2, 11), 0);
+	(void)added(t, 1, 0, 60);
+	(void)added(t, 2, 1, 60);
 	/* The leases of the cluster have become shorter. */
-	assert_int_equal(add(t, 3, 5), 0);
+	(void)added(t, 3, 2, 18);
 	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(3)));
-	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(15));
+	assert_int_equal(kept_locks_next(&t->kept)->due.boot, 5 * SPAN_S);
+	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(5), 60 * SPAN_S);
 	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(1)));
 	kept_locks_drop(&t->kept, lock(1));
 	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(2)));
-	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(16));
+	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(11), 60 * SPAN_S);
 	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(3)));
 	assert_int_equal(kept_locks_next(&t->kept)->due.boot, 15 * SPAN_S);
+}
+
+static void test_a_lock_that_nobody_could_extend_is_over_before_its_lease(void **state) {
+	struct table *t = *state;
+	struct kept_lock *kept = added(t, 1, 0, 60);
+	for (int64_t now = 10; now <= 50; now += 10) {
+		assert_int_equal(kept->due.boot, now * SPAN_S);
+		assert_false(kept_lock_over(kept, at(now)));
+		kept_locks_again(&t->kept, kept, at(now), 60 * SPAN_S);
+	}
+	assert_int_equal(kept->due.boot, 55 * SPAN_S);
+	assert_false(kept_lock_over(kept, at(54)));
+	assert_true(kept_lock_over(kept, at(55)));
+}
+
+static void test_an_extension_counts_from_when_it_was_asked_for(void **state) {
+	struct table *t = *state;
+	struct kept_lock *kept = added(t, 1, 0, 60);
+	kept_lock_asked(kept, 7, at(10));
+	kept_lock_asked(kept, 8, at(20));
+	/* The first one was sent at 10, and the lock would be taken for valid until 80. */
+	kept_lock_extended(kept, 7, 60 * SPAN_S);
+	assert_true(kept_lock_over(kept, at(55)));
+	kept_lock_extended(kept, 8, 60 * SPAN_S);
+	assert_false(kept_lock_over(kept, at(74)));
+	assert_true(kept_lock_over(kept, at(75)));
+	/* One clock is enough for distrust. */
+	assert_true(kept_lock_over(kept, (struct instant){ 75 * SPAN_S, 0 }));
+}
+
+static void test_another_longest_lease_ends_no_lock(void **state) {
+	struct table *t = *state;
+	struct kept_lock *kept = added(t, 1, 0, 60);
+	kept_locks_again(&t->kept, kept, at(10), 6000 * SPAN_S);
+	assert_int_equal(kept->due.boot, 20 * SPAN_S);
+	assert_false(kept_lock_over(kept, at(20)));
+	kept_lock_asked(kept, 1, at(20));
+	kept_lock_extended(kept, 1, 6 * SPAN_S);
+	assert_false(kept_lock_over(kept, at(55)));
+	kept_locks_again(&t->kept, kept, at(20), 6 * SPAN_S);
+	assert_int_equal(kept->due.boot, 21 * SPAN_S);
 }
 
 static void test_a_node_keeps_so_many_locks_and_no_more(void **state) {
@@ -104,13 +154,16 @@ static void test_without_memory_a_lock_is_not_kept(void **state) {
 	t->memory.max = 0;
 }
 
-int main(void) {
+UNIT(node_kept_locks) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_table, close_table)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_lock_is_kept_with_its_holder_until_it_is_dropped),
 		TEST(test_the_next_lock_is_the_one_that_is_due_first),
+		TEST(test_a_lock_that_nobody_could_extend_is_over_before_its_lease),
+		TEST(test_an_extension_counts_from_when_it_was_asked_for),
+		TEST(test_another_longest_lease_ends_no_lock),
 		TEST(test_a_node_keeps_so_many_locks_and_no_more),
 		TEST(test_without_memory_a_lock_is_not_kept),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

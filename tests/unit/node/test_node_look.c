@@ -177,7 +177,7 @@ static void a_text_is_bounded(void **state) {
 	assert_non_null(strstr(text, " more"));
 }
 
-int main(void) {
+UNIT(node_look) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_look_finds_a_ring_and_confirms_it),
 		cmocka_unit_test(what_came_anew_does_not_confirm),
@@ -186,5 +186,5 @@ int main(void) {
 		cmocka_unit_test(a_ring_is_told_in_words),
 		cmocka_unit_test(a_text_is_bounded),
 	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, set_up, NULL);
 }

@@ -189,7 +189,7 @@ static void a_lease_that_is_left_open_is_what_the_cluster_allows(void **state) {
 	embed_rig_close(&r);
 }
 
-int main(void) {
+UNIT(node_member) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself),
 		cmocka_unit_test(a_promoted_replica_votes_and_nothing_is_lost),
@@ -201,5 +201,5 @@ int main(void) {
 		cmocka_unit_test(a_bound_lock_goes_on_over_a_change_of_the_masters),
 		cmocka_unit_test(a_change_that_cannot_be_is_refused_with_its_reason),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

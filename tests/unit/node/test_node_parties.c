@@ -1,10 +1,5 @@
 /* These tests are about parties: which requests and locks are whose, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "holdings.h"
 #include "pawl/error.h"
@@ -198,7 +193,7 @@ static void new_rules_judge_every_wait_again(void **state) {
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void) {
+UNIT(node_parties) {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(a_request_without_a_party_is_its_connections),
 		IN_WORLD(a_party_may_have_several_connections_and_a_connection_several_parties),
@@ -209,5 +204,5 @@ int main(void) {
 		IN_WORLD(a_wait_is_entered_when_somebody_asks),
 		IN_WORLD(new_rules_judge_every_wait_again),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* These tests are about the table of requests that a node has not answered yet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "pawl/error.h"
 #include "requests.h"
@@ -185,7 +180,7 @@ static void requests_that_wait_are_counted_until_they_are_closed(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
-int main(void) {
+UNIT(node_requests) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_that_wait_are_counted_until_they_are_closed),
 		cmocka_unit_test(each_request_is_found_by_its_id_until_it_is_closed),
@@ -197,5 +192,5 @@ int main(void) {
 		cmocka_unit_test(what_is_left_open_is_freed_with_the_table),
 		cmocka_unit_test(without_memory_nothing_is_left_behind),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void the_ring_returns_what_is_in_it_whatever_the_sizes(void **state) {
 	free(bytes);
 }
 
-int main(void) {
+UNIT(node_resume) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_watcher_that_resumes_is_told_once_what_came_behind_its_position),
 		cmocka_unit_test(a_watch_that_is_behind_is_not_moved_on_by_another_that_resumes),
@@ -115,5 +115,5 @@ int main(void) {
 		cmocka_unit_test(a_position_older_than_the_first_watch_is_an_overflow),
 		cmocka_unit_test(the_ring_returns_what_is_in_it_whatever_the_sizes),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -304,7 +304,7 @@ static void nodes_tell_each_other_which_rules_they_have(void **state) {
 	close_ruled(&r, client);
 }
 
-int main(void) {
+UNIT(node_rights) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_of_several_keys_is_judged),
 		cmocka_unit_test(a_long_turn_is_logged_with_who_asked_for_it),
@@ -316,5 +316,5 @@ int main(void) {
 		cmocka_unit_test(about_others_only_those_may_ask_who_may_change_the_cluster),
 		cmocka_unit_test(nodes_tell_each_other_which_rules_they_have),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

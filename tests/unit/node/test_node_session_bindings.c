@@ -1,11 +1,7 @@
 /* These tests are about the table of locks that end with the connection of their client. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <time.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <time.h>
 
 #include "session_bindings.h"
 #include "pawl/error.h"
@@ -236,7 +232,7 @@ static void clients_that_are_gone_are_done_with_one_after_the_other(void **state
 	table_close(&t);
 }
 
-int main(void) {
+UNIT(node_session_bindings) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone),
@@ -253,5 +249,5 @@ int main(void) {
 		cmocka_unit_test(clients_and_requests_with_numbers_alike_are_told_apart),
 		cmocka_unit_test(clients_that_are_gone_are_done_with_one_after_the_other),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -204,7 +204,7 @@ static void requests_that_wait_count_as_long_as_they_wait(void **state) {
 	close_limited(&r, client);
 }
 
-int main(void) {
+UNIT(node_shares) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(locks_count_until_they_are_released),
 		cmocka_unit_test(several_keys_count_as_so_many_locks),
@@ -213,5 +213,5 @@ int main(void) {
 		cmocka_unit_test(watches_count_until_they_end),
 		cmocka_unit_test(requests_that_wait_count_as_long_as_they_wait),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* These tests find who has most of something, among very many, in little memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "tally.h"
 
@@ -59,12 +54,12 @@ static void one_that_counts_much_takes_the_rows_of_many(void **state) {
 	assert_int_equal(t.total, 1297);
 }
 
-int main(void) {
+UNIT(node_tally) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_stands_out_where_there_is_nothing),
 		cmocka_unit_test(of_a_few_the_greatest_is_found_exactly),
 		cmocka_unit_test(a_client_with_a_tenth_of_all_is_found_among_very_many),
 		cmocka_unit_test(one_that_counts_much_takes_the_rows_of_many),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void terms_that_mean_nothing_are_refused(void **state) {
 	embed_rig_close(&r);
 }
 
-int main(void) {
+UNIT(node_terms) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(readers_hold_together_and_a_writer_alone_becomes_a_reader),
 		cmocka_unit_test(permits_have_numbers),
@@ -156,5 +156,5 @@ int main(void) {
 		cmocka_unit_test(asking_reaches_nobody_where_nobody_watches),
 		cmocka_unit_test(terms_that_mean_nothing_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -275,7 +275,7 @@ static void in_a_short_turn_half_as_many_watches_are_visited(void **state) {
 	world_free(w);
 }
 
-int main(void) {
+UNIT(node_walk) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_walk_goes_on_where_the_turn_before_has_stopped),
 		cmocka_unit_test(a_walk_goes_past_the_key_and_each_of_its_prefixes),
@@ -292,5 +292,5 @@ int main(void) {
 		cmocka_unit_test(in_a_short_turn_half_as_much_is_told),
 		cmocka_unit_test(in_a_short_turn_half_as_many_watches_are_visited),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* The command line of pawld. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "pawl/error.h"
 #include "pawld_options.h"
@@ -33,6 +30,9 @@ static void each_way_to_start_is_understood(void **state) {
 	assert_int_equal(parse("--dev --listen 127.0.0.1:0", &o, &problem), 0);
 	assert_int_equal(o.mode, PAWLD_DEV);
 	assert_string_equal(o.listen, "127.0.0.1:0");
+	assert_false(o.insecure);
+	assert_int_equal(parse("--dev --listen 0.0.0.0:0 --insecure", &o, &problem), 0);
+	assert_true(o.insecure);
 	assert_int_equal(parse("--check-config", &o, &problem), 0);
 	assert_string_equal(o.config, PAWLD_CONFIG_DEFAULT);
 	assert_int_equal(parse("--check-config f", &o, &problem), 0);
@@ -56,6 +56,7 @@ static void what_does_not_fit_is_named(void **state) {
 		{ "--frobnicate", "unknown option --frobnicate" },
 		{ "--dev --config f", "cannot be combined with" },
 		{ "--config f --listen x", "--listen needs --dev" },
+		{ "--config f --insecure", "--insecure needs --dev" },
 		{ "--config f g", "unexpected argument g" },
 		{ "--config f -c g", "--config is given twice" },
 		{ "--dev --listen x --listen y", "--listen is given twice" },
@@ -70,10 +71,10 @@ static void what_does_not_fit_is_named(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(pawld_options) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_way_to_start_is_understood),
 		cmocka_unit_test(what_does_not_fit_is_named),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

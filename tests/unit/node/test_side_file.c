@@ -1,13 +1,10 @@
 /* The side file of a planned stop is used once and whole, or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #include "pawl/error.h"
 #include "side_file.h"
@@ -221,7 +218,7 @@ static void a_full_disk_leaves_no_side_file(void **state) {
 
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
-int main(void) {
+UNIT(side_file) {
 	const struct CMUnitTest tests[] = {
 		WITH_DIR(frames_come_back_in_order_once),
 		WITH_DIR(a_node_that_knew_nothing_leaves_an_empty_one),
@@ -235,5 +232,5 @@ int main(void) {
 		WITH_DIR(a_full_disk_leaves_no_side_file),
 		WITH_DIR(a_disk_that_fails_is_an_error),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

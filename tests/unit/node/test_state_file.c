@@ -1,13 +1,10 @@
 /* These tests are about the state file: what a node must not forget. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <cmocka.h>
 
 #include "pawl/error.h"
 #include "state_file.h"
@@ -238,12 +235,82 @@ static void a_directory_that_cannot_be_made_is_named(void **state) {
 	assert_non_null(strstr(problem.text, "cannot be created: No such file"));
 }
 
+static void expect_remedy(const char *found, const char *remedy) {
+	char want[256];
+	snprintf(want, sizeof want, "%s %s", remedy, dir);
+	if (!strstr(found, want)) {
+		fail_msg("no \"%s\" in: %s", want, found);
+	}
+}
+
+static void a_directory_that_others_may_write_to_is_refused(void **state) {
+	(void)state;
+	static const mode_t open_modes[] = { 0777, 0770, 01777, 0702, 0720, 02770 };
+	struct durable d;
+	state_file_close(open_good(&d));
+	for (size_t i = 0; i < sizeof open_modes / sizeof *open_modes; i++) {
+		char mode[16];
+		snprintf(mode, sizeof mode, "(mode %04o)", (unsigned)open_modes[i]);
+		assert_int_equal(chmod(dir, open_modes[i]), 0);
+		const struct problem problem = open_bad("c", "a");
+		assert_non_null(strstr(problem.text, mode));
+		expect_remedy(problem.text, ": run chmod 700");
+	}
+	/* Others may look into it: the files have modes of their own. */
+	assert_int_equal(chmod(dir, 0755), 0);
+	state_file_close(open_good(&d));
+}
+
+static void a_directory_of_another_account_is_refused(void **state) {
+	(void)state;
+	struct durable d;
+	struct problem problem = { "" };
+	if (geteuid() != 0) {
+		skip();
+	}
+	state_file_close(open_good(&d));
+	assert_int_equal(chown(dir, 7, 7), 0);
+	problem = open_bad("c", "a");
+	assert_non_null(strstr(problem.text, "belongs to another user (7)"));
+	expect_remedy(problem.text, "run chown 0");
+	expect_remedy(problem.text, "and chmod 700");
+	/* Root may check a configuration for the account to which the directory belongs. */
+	assert_int_equal(state_file_check(dir, true, &problem), 0);
+	assert_int_equal(chown(dir, 0, 0), 0);
+}
+
+/* This is how Kubernetes gives a volume to an account: it belongs to root, and the group of the
+ * account may write to it. */
+static void a_directory_of_root_may_let_its_group_in(void **state) {
+	(void)state;
+	struct problem problem = { "" };
+	if (geteuid() != 0) {
+		skip();
+	}
+	char above[sizeof dir];
+	assert_int_equal(mkdir(dir, 0700), 0);
+	snprintf(above, sizeof above, "%.*s", (int)(strrchr(dir, '/') - dir), dir);
+	assert_int_equal(chmod(above, 0711), 0);
+	assert_int_equal(chown(dir, 0, 7), 0);
+	assert_int_equal(chmod(dir, 02775), 0);
+	assert_int_equal(seteuid(7), 0);
+	const int let_in = state_file_check(dir, false, &problem);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(let_in, 0);
+	assert_int_equal(chmod(dir, 02777), 0);
+	assert_int_equal(seteuid(7), 0);
+	const int all = state_file_check(dir, false, &problem);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(all, PAWL_EINVAL);
+	expect_remedy(problem.text, "run chown 7");
+}
+
 /* The disk is really full. The room was taken when the file was made, so that later writes go
  * through. */
 static void a_full_disk_does_not_stop_writes(void **state) {
 	(void)state;
 	assert_int_equal(mkdir(dir, 0700), 0);
-	if (mount("none", dir, "tmpfs", 0, "size=128k") != 0) {
+	if (mount("none", dir, "tmpfs", 0, "size=128k,mode=700") != 0) {
 		skip();
 	}
 	struct durable d, found;
@@ -267,7 +334,7 @@ static void a_full_disk_does_not_stop_writes(void **state) {
 static void a_disk_too_full_to_begin_leaves_no_file(void **state) {
 	(void)state;
 	assert_int_equal(mkdir(dir, 0700), 0);
-	if (mount("none", dir, "tmpfs", 0, "size=16k") != 0) {
+	if (mount("none", dir, "tmpfs", 0, "size=16k,mode=700") != 0) {
 		skip();
 	}
 	struct state_file *f = NULL;
@@ -327,7 +394,7 @@ static void the_largest_state_is_read_back(void **state) {
 
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
-int main(void) {
+UNIT(state_file) {
 	const struct CMUnitTest tests[] = {
 		WITH_DIR(a_fresh_directory_gets_a_new_identity_and_mode_0700),
 		WITH_DIR(what_was_written_is_read_back),
@@ -338,10 +405,13 @@ int main(void) {
 		WITH_DIR(a_file_of_another_cluster_or_node_is_refused),
 		WITH_DIR(two_daemons_never_share_a_directory),
 		WITH_DIR(a_directory_that_cannot_be_made_is_named),
+		WITH_DIR(a_directory_that_others_may_write_to_is_refused),
+		WITH_DIR(a_directory_of_another_account_is_refused),
+		WITH_DIR(a_directory_of_root_may_let_its_group_in),
 		WITH_DIR(a_full_disk_does_not_stop_writes),
 		WITH_DIR(a_disk_too_full_to_begin_leaves_no_file),
 		cmocka_unit_test(only_what_was_encoded_is_decoded),
 		cmocka_unit_test(the_largest_state_is_read_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

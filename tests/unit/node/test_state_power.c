@@ -1,13 +1,10 @@
 /* The power fails. What was only in the kernel's memory is gone, except what it happened to write
  * back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "pawl/error.h"
 #include "state_file.h"
@@ -119,12 +116,12 @@ static void a_start_that_cannot_make_sure_fails(void **state) {
 	state_file_close(open_good(&d));
 }
 
-int main(void) {
+UNIT(state_power) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_start_believes_nothing_that_is_not_on_the_disk,
 			make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(a_start_that_cannot_make_sure_fails, make_dir,
 			remove_dir),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

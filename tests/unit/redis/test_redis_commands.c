@@ -13,7 +13,7 @@ static void test_set_nx_acquires_with_slack(void **state) {
 	assert_true(slice_equal(core->value, slice_str("v")));
 	assert_true(slice_equal(core->owner, slice_str("10.0.0.1:5")));
 	assert_int_equal(core->lock_id.b[0], 1);
-	assert_int_equal(core->lease, 5100 * SPAN_MS);
+	assert_int_equal(core->lease, RIG_LEASE(5100 * SPAN_MS));
 	assert_int_equal(core->wait, 0);
 	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "+OK\r\n");
@@ -55,10 +55,11 @@ static void test_an_error_names_the_parameter_or_the_limit(void **state) {
 }
 
 static void test_a_length_is_never_shortened(void **state) {
-	assert_int_equal(rig_command(*state, "SET k v NX PX 59901"), DIALECT_DONE);
-	rig_assert_said(*state, "-NOPERM a lock of 59901 ms is longer than this cluster allows, "
-		"which is 59900 ms: take it for less, and renew it, or raise max_lease\r\n");
-	assert_int_equal(rig_command(*state, "SET k v NX PX 59900"), DIALECT_ASK);
+	assert_int_equal(rig_command(*state, "SET k v NX PX 59301"), DIALECT_DONE);
+	rig_assert_said(*state, "-NOPERM a lock of 59301 ms is longer than this cluster allows, "
+		"which is 59300 ms (max_lease, less the drift and the slack): take it "
+		"for less, and renew it, or raise max_lease\r\n");
+	assert_int_equal(rig_command(*state, "SET k v NX PX 59300"), DIALECT_ASK);
 }
 
 /* The sentence names the remedy, and not a length below zero. */
@@ -73,7 +74,7 @@ static void test_a_slack_of_a_whole_lease_is_said(void **state) {
 static void test_a_moment_is_a_length(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "SET k v NX PXAT 1000250"), DIALECT_ASK);
-	assert_int_equal(c->request->core.lease, 350 * SPAN_MS);
+	assert_int_equal(c->request->core.lease, RIG_LEASE(350 * SPAN_MS));
 	rig_refused(c, PAWL_EHELD);
 	assert_int_equal(rig_command(c, "SET k v NX EXAT 1000"), DIALECT_DONE);
 	rig_assert_said(c, "-NOPERM the moment at which the key is to end is over\r\n");
@@ -142,8 +143,9 @@ static void test_no_command_of_a_transaction_has_an_effect(void **state) {
 static void test_a_plain_set_takes_a_free_key_only(void **state) {
 	assert_int_equal(rig_command(*state, "SET k v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, "w", 1000), DIALECT_DONE);
-	rig_assert_said(*state, "-NOPERM the key is held: Pawl does not overwrite a lock. Use NX, "
-		"or delete it first\r\n");
+	rig_assert_said(*state, "-NOPERM the key is held: Pawl does not overwrite a lock ([redis] "
+		"overwrite of this node). Take it with NX; renew it with the value that it has, or "
+		"change that by IFEQ\r\n");
 	assert_int_equal(rig_command(*state, "SET k v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, NULL, 0), DIALECT_ASK);
 	assert_int_equal(rig_taken(*state), DIALECT_TOLD);
@@ -190,14 +192,13 @@ static void test_waiting_for_a_turn_is_not_late(void **state) {
 
 static void test_a_renewal_that_comes_too_late_is_an_error(void **state) {
 	struct connection *c = *state;
-	assert_int_equal(rig_command(c, "SET k w XX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_command(c, "SET k w IFEQ v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(c, "v", 1100), DIALECT_ASK);
-	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
-		.valid = 5049 * SPAN_MS }), DIALECT_ASK);
-	assert_int_equal(c->request->method, CLIENT_UPDATE);
+	assert_int_equal(rig_updated(c), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_EXTEND);
 	c->node.now += 101 * SPAN_MS;
-	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_UPDATE, .token = 42 }),
-		DIALECT_DONE);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
+		.valid = 5049 * SPAN_MS }), DIALECT_DONE);
 	assert_true(rig_starts_with(c, "-TRYAGAIN the masters answered too late"));
 }
 
@@ -212,6 +213,29 @@ static void test_a_release_names_the_lock_id_that_was_read(void **state) {
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_RELEASE, .released = true }),
 		DIALECT_DONE);
 	rig_assert_said(c, ":1\r\n");
+}
+
+static void test_a_set_with_xx_renews_the_same_value_and_overwrites_none(void **state) {
+	struct connection *c = *state;
+	assert_int_equal(rig_command(c, "SET k v XX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "v", 1000), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_EXTEND);
+	assert_int_equal(rig_extended(c), DIALECT_DONE);
+	rig_assert_said(c, "+OK\r\n");
+	assert_int_equal(rig_command(c, "SET k v XX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, NULL, 0), DIALECT_DONE);
+	rig_assert_said(c, "$-1\r\n");
+	/* A late holder: another one of its identity has the key by now. */
+	assert_int_equal(rig_command(c, "SET k v XX GET PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "w", 1000), DIALECT_DONE);
+	assert_true(rig_starts_with(c, "-NOPERM the key is held: Pawl does not overwrite a lock"));
+	rig_server.settings.overwrites = true;
+	assert_int_equal(rig_command(c, "SET k v XX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "w", 1000), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_UPDATE);
+	assert_int_equal(rig_updated(c), DIALECT_ASK);
+	assert_int_equal(rig_extended(c), DIALECT_DONE);
+	rig_assert_said(c, "+OK\r\n");
 }
 
 static void test_another_value_is_left_alone(void **state) {
@@ -251,7 +275,8 @@ static void test_extending_sets_or_adds(void **state) {
 		assert_int_equal(rig_command(c, line), DIALECT_ASK);
 		assert_int_equal(rig_read_as(c, "v", 1100), DIALECT_ASK);
 		assert_int_equal(c->request->method, CLIENT_EXTEND);
-		assert_int_equal(c->request->core.lease, (i == 0 ? 1600 : 600) * SPAN_MS);
+		assert_int_equal(c->request->core.lease,
+			RIG_LEASE((i == 0 ? 1600 : 600) * SPAN_MS));
 		assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
 			.valid = SPAN_S }), DIALECT_DONE);
 		rig_assert_said(c, ":1\r\n");
@@ -286,7 +311,7 @@ static void test_all_keys_or_none(void **state) {
 static void test_the_identity_of_another_is_told(void **state) {
 	struct connection *c = *state;
 	const struct core_entry entry = { .owner = slice_str("o"), .value = slice_str("v"),
-		.token = 42, .remaining = SPAN_S };
+		.token = 42, .weighed = true, .at_least = SPAN_S };
 	assert_int_equal(rig_command(c, "DEL k"), DIALECT_ASK);
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_GET, .held = true,
 		.entry = entry }), DIALECT_DONE);
@@ -347,7 +372,7 @@ static void test_who_leaves_gives_back_what_it_may_have_taken(void **state) {
 	assert_null(redis_dialect.leave(c->state));
 }
 
-int main(void) {
+UNIT(redis_commands) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_set_nx_acquires_with_slack),
 		TEST(test_held_is_nil_and_an_outage_is_not),
@@ -365,6 +390,7 @@ int main(void) {
 		TEST(test_waiting_for_a_turn_is_not_late),
 		TEST(test_a_renewal_that_comes_too_late_is_an_error),
 		TEST(test_a_release_names_the_lock_id_that_was_read),
+		TEST(test_a_set_with_xx_renews_the_same_value_and_overwrites_none),
 		TEST(test_another_value_is_left_alone),
 		TEST(test_the_last_moment_of_a_lease_does_not_count),
 		TEST(test_a_holder_that_has_changed_is_not_released),
@@ -378,5 +404,5 @@ int main(void) {
 		TEST(test_garbage_closes),
 		TEST(test_who_leaves_gives_back_what_it_may_have_taken),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

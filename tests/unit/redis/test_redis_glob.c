@@ -39,10 +39,10 @@ static void test_many_stars_take_no_time(void **state) {
 	assert_false(redis_glob(slice_str("*a*a*a*a*a*a*a*a*a*b"), slice_of(text, sizeof text)));
 }
 
-int main(void) {
+UNIT(redis_glob) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patterns_are_those_of_redis),
 		cmocka_unit_test(test_many_stars_take_no_time),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

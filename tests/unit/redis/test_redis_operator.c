@@ -9,7 +9,7 @@ static enum dialect_step read_endless(struct connection *c, const char *value, i
 	const struct client_label said = { .without_end = true };
 	const struct core_entry entry = { .owner = slice_str("o"), .value = slice_str(value),
 		.token = 42, .show_lock_id = true, .lock_id = { { 9 } },
-		.remaining = left_ms * SPAN_MS,
+		.weighed = true, .at_least = left_ms * SPAN_MS,
 		.label = slice_of(label, client_label_pack(&said, label)) };
 	assert_int_equal(c->request->method, CLIENT_GET);
 	return rig_reply(c, &(struct core_reply){ .op = CORE_GET, .held = true, .entry = entry });
@@ -27,9 +27,12 @@ static void test_a_lock_without_an_end_is_kept_by_the_node(void **state) {
 		assert_int_equal(c->request->core.lease, 60 * SPAN_S);
 		assert_true(client_label_unpack(c->request->core.label).without_end);
 		const struct id128 lock_id = c->request->core.lock_id;
+		const int64_t asked = c->node.now;
 		c->node.now += 3 * SPAN_S;
 		assert_int_equal(rig_taken(c), DIALECT_TOLD);
 		rig_assert_said(c, i == 1 ? ":1\r\n" : "+OK\r\n");
+		/* The rig says that it is valid for a second, which counts from the request. */
+		assert_int_equal(c->node.kept_until.boot, asked + SPAN_S);
 		assert_true(id128_equal(c->node.kept, lock_id));
 		assert_string_equal(c->node.kept_key, "k");
 	}
@@ -64,7 +67,7 @@ static void test_a_lock_without_an_end_shows_none_while_its_node_lives(void **st
 }
 
 static void test_a_lock_without_an_end_is_given_none(void **state) {
-	static const char *const commands[] = { "EXPIRE k 5", "SET k w XX PX 5", "PSETEX k 5 v" };
+	static const char *const commands[] = { "EXPIRE k 5", "SET k v XX PX 5", "PSETEX k 5 v" };
 	struct connection *c = *state;
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
 		assert_int_equal(rig_command(c, commands[i]), DIALECT_ASK);
@@ -84,7 +87,7 @@ static void test_a_lock_without_an_end_is_given_none(void **state) {
 static enum dialect_step read_of(struct connection *c, const char *identity, bool show_lock_id) {
 	const struct core_entry entry = { .owner = slice_str("o"), .value = slice_str("v"),
 		.identity = slice_str(identity), .token = 42, .show_lock_id = show_lock_id,
-		.lock_id = { { 9 } }, .remaining = 5 * SPAN_S };
+		.lock_id = { { 9 } }, .weighed = true, .at_least = 5 * SPAN_S };
 	return rig_reply(c, &(struct core_reply){ .op = CORE_GET, .held = true, .entry = entry });
 }
 
@@ -121,7 +124,8 @@ static void test_a_plain_set_breaks_and_takes_if_the_operator_wants_it(void **st
 	assert_int_equal(c->request->method, CLIENT_RELEASE);
 	assert_int_equal(rig_refused(c, PAWL_ELOST), DIALECT_ASK);
 	assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_DONE);
-	rig_assert_said(c, "-TRYAGAIN another client took the key meanwhile\r\n");
+	rig_assert_said(c, "-TRYAGAIN the key is not free yet, or another client has just taken "
+		"it\r\n");
 }
 
 /* ---- Redlock ---- */
@@ -328,7 +332,7 @@ static void test_an_answer_that_did_not_leave_is_taken_back(void **state) {
 	assert_null(redis_dialect.leave(c->state));
 }
 
-int main(void) {
+UNIT(redis_operator) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_lock_without_an_end_is_kept_by_the_node),
 		TEST(test_what_the_node_cannot_keep_is_released),
@@ -350,5 +354,5 @@ int main(void) {
 		TEST(test_an_unknown_script_is_told_to_the_operator),
 		TEST(test_an_answer_that_did_not_leave_is_taken_back),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

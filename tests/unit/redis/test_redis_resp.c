@@ -138,7 +138,7 @@ static void test_replies_in_both_versions(void **state) {
 		write_all);
 }
 
-int main(void) {
+UNIT(redis_resp) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_command_is_an_array_of_bulk_strings),
 		cmocka_unit_test(test_a_part_of_a_command_is_not_read),
@@ -150,5 +150,5 @@ int main(void) {
 		cmocka_unit_test(test_a_line_without_an_end_is_refused),
 		cmocka_unit_test(test_replies_in_both_versions),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

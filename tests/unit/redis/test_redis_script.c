@@ -254,7 +254,7 @@ static void test_digests(void **state) {
 		again));
 }
 
-int main(void) {
+UNIT(redis_script) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_look_does_not_matter),
 		cmocka_unit_test(test_only_words_in_calls_are_in_lower_case),
@@ -270,5 +270,5 @@ int main(void) {
 		cmocka_unit_test(test_what_a_library_sends_is_found_by_its_digest),
 		cmocka_unit_test(test_digests),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

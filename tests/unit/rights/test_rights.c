@@ -1,13 +1,10 @@
 /* What rules allow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "client.h"
 #include "rights.h"
@@ -390,7 +387,7 @@ static void many_rules_take_little_time(void **state) {
 	rights_free(r);
 }
 
-int main(void) {
+UNIT(rights) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_no_rule_gives_nobody_has),
 		cmocka_unit_test(the_longest_prefix_counts),
@@ -406,5 +403,5 @@ int main(void) {
 		cmocka_unit_test(every_method_needs_one_right),
 		cmocka_unit_test(a_verdict_names_the_rule),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

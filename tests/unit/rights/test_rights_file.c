@@ -1,14 +1,11 @@
 /* The file with the rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "pawl/error.h"
 #include "rights.h"
@@ -179,7 +176,7 @@ static void some_names_no_certificate_may_have(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(rights_file) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_problem_names_line_culprit_and_remedy),
 		cmocka_unit_test(a_file_has_room_for_many_rules_and_an_end),
@@ -188,5 +185,5 @@ int main(void) {
 		cmocka_unit_test(a_file_that_everybody_may_change_is_refused),
 		cmocka_unit_test(some_names_no_certificate_may_have),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

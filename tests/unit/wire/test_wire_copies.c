@@ -116,11 +116,11 @@ static void what_did_not_fit_is_not_copied(void **state) {
 	assert_second(t, &b);
 }
 
-int main(void) {
+UNIT(wire_copies) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frames_with_copies_are_as_without, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_message_is_encoded_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_did_not_fit_is_not_copied, setup, teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

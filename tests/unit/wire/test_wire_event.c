@@ -178,7 +178,7 @@ static void what_is_written_is_messagepack(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_event) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(changes_tell_whose_they_are),
@@ -191,5 +191,5 @@ int main(void) {
 		TEST(what_is_written_is_messagepack),
 	};
 #undef TEST
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

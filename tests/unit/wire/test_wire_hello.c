@@ -224,7 +224,7 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 	assert_false(peer_is_note(slice_str("")));
 }
 
-int main(void) {
+UNIT(wire_hello) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hello_comes_back_as_it_was),
 		cmocka_unit_test(a_release_comes_back_and_may_be_missing),
@@ -239,5 +239,5 @@ int main(void) {
 		cmocka_unit_test(what_keeps_two_nodes_apart_is_named),
 		cmocka_unit_test(a_note_comes_back_as_it_was_and_is_no_frame),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

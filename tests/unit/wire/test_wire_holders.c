@@ -206,23 +206,23 @@ static void another_mode_is_a_mismatch_without_a_value(void **state) {
 
 static void every_master_says_what_it_knows(void **state) {
 	struct response_test *t = *state;
-	const struct core_saying said[4] = {
-		{ .kind = SAYING_RECORD, .entry = random_entry(t), .barred = true },
-		{ .kind = SAYING_RECORD, .entry = random_entry(t) },
-		{ .kind = SAYING_PROMISE, .entry = { .remaining = 30 * SPAN_MS,
+	const struct core_reported said[4] = {
+		{ .kind = REPORTED_RECORD, .entry = random_entry(t), .barred = true },
+		{ .kind = REPORTED_RECORD, .entry = random_entry(t) },
+		{ .kind = REPORTED_PROMISE, .entry = { .remaining = 30 * SPAN_MS,
 			.lock_id = wire_id(&t->prng), .show_lock_id = true } },
-		{ .kind = SAYING_PARKED },
+		{ .kind = REPORTED_PARKED },
 	};
-	const struct core_witness masters[3] = {
-		{ .peer = 0, .status = STATUS_OK, .home = true, .waiting = 4, .sayings = said,
+	const struct core_report masters[3] = {
+		{ .peer = 0, .status = STATUS_OK, .home = true, .waiting = 4, .items = said,
 			.count = 4 },
-		{ .peer = 1, .status = STATUS_OK, .sayings = said, .count = 1, .more = true },
+		{ .peer = 1, .status = STATUS_OK, .items = said, .count = 1, .more = true },
 		{ .peer = 2, .status = STATUS_ABSENT },
 	};
 	struct core_reply r = { .op = CORE_EXPLAIN, .held = true, .entry = said[1].entry,
-		.more = true, .witnesses = masters, .count = 3 };
+		.more = true, .reports = masters, .count = 3 };
 	answer(t, CLIENT_EXPLAIN, &r);
-	const struct client_witness *w = t->got.masters;
+	const struct client_report *w = t->got.masters;
 	assert_true(t->got.master_count == 3 && t->got.count == 3 && t->got.held &&
 		t->got.entry.token == said[1].entry.token);
 	assert_true(slice_equal(w[0].node, slice_str("n1")) &&
@@ -283,7 +283,7 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 		got.pid == UINT32_MAX && got.election && got.without_end);
 }
 
-int main(void) {
+UNIT(wire_holders) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(an_acquisition_tells_its_mode_and_the_numbers_of_its_permits),
@@ -303,5 +303,5 @@ int main(void) {
 		TEST(what_a_holder_says_about_itself_fits_and_comes_back),
 	};
 #undef TEST
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -50,10 +50,10 @@ static void a_list_that_is_too_large_is_cut_short_whatever_its_pieces(void **sta
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-int main(void) {
+UNIT(wire_list) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_list_may_be_put_together_from_pieces),
 		TEST(a_list_that_is_too_large_is_cut_short_whatever_its_pieces),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -326,7 +326,7 @@ static void a_message_in_pieces_ends_where_it_ends_in_one(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_msgpack) {
 	alloc = alloc_libc(&memory);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_format_is_read_as_the_specification_says),
@@ -337,5 +337,5 @@ int main(void) {
 		cmocka_unit_test(strings_have_the_head_for_their_size),
 		cmocka_unit_test(a_message_in_pieces_ends_where_it_ends_in_one),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

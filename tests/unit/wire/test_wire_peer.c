@@ -426,7 +426,7 @@ static void every_status_has_a_name(void **state) {
 	assert_string_equal(status_name((enum status)(STATUS_MAX + 1)), "?");
 }
 
-int main(void) {
+UNIT(wire_peer) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_status_has_a_name),
 		cmocka_unit_test_setup_teardown(every_kind_comes_back_as_it_was, setup, teardown),
@@ -446,5 +446,5 @@ int main(void) {
 			setup, teardown),
 		cmocka_unit_test(packets_are_found_one_after_the_other),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

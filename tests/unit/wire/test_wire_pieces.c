@@ -100,11 +100,11 @@ static void a_request_that_ends_too_soon_is_none(void **state) {
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-int main(void) {
+UNIT(wire_pieces) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_request_in_pieces_is_the_same),
 		TEST(what_is_wrong_in_a_later_piece_is_refused_in_the_same_words),
 		TEST(a_request_that_ends_too_soon_is_none),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -428,7 +428,7 @@ static void lock_ids_are_read_and_written_as_text(void **state) {
 	assert_false(client_lock_id_parse(slice_str("00000000000000000000000000000000"), &id));
 }
 
-int main(void) {
+UNIT(wire_refusal) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(strings_and_binaries_are_both_byte_strings, setup,
 			teardown),
@@ -467,5 +467,5 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(memory_running_out_is_no_refusal, setup, teardown),
 		cmocka_unit_test(lock_ids_are_read_and_written_as_text),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -442,7 +442,7 @@ static void flipped_bytes_never_crash(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_request) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_method_comes_back_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_is_messagepack_rpc, setup,
@@ -454,5 +454,5 @@ int main(void) {
 			setup, teardown),
 		cmocka_unit_test_setup_teardown(flipped_bytes_never_crash, setup, teardown),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -335,10 +335,10 @@ static void encode_some(struct response_test *t, enum client_method method) {
 	struct core_entry entries[3] = { random_entry(t), random_entry(t), random_entry(t) };
 	struct core_waiter waiters[2] = { { .owner = slice_str("a"), .node = t->nodes[1].id },
 		{ .owner = slice_str("b") } };
-	struct core_saying sayings[2] = { { SAYING_RECORD, entries[1], true },
-		{ .kind = SAYING_PROMISE } };
-	struct core_witness witnesses[2] = { { .status = STATUS_OK, .home = true,
-		.sayings = sayings, .count = 2 }, { .peer = 1, .status = STATUS_ABSENT } };
+	struct core_reported reported[2] = { { REPORTED_RECORD, entries[1], true },
+		{ .kind = REPORTED_PROMISE } };
+	struct core_report reports[2] = { { .status = STATUS_OK, .home = true,
+		.items = reported, .count = 2 }, { .peer = 1, .status = STATUS_ABSENT } };
 	struct client_extended items[2] = { { .lock_id = wire_id(&t->prng), .valid = SPAN_S },
 		{ .error = PAWL_ELOST } };
 	struct core_reply r = { .lock_id = wire_id(&t->prng), .token = 5, .valid = SPAN_S,
@@ -355,7 +355,7 @@ static void encode_some(struct response_test *t, enum client_method method) {
 	r.epoch = 2;
 	r.entries = method == CLIENT_LIST ? entries : NULL;
 	r.waiters = method == CLIENT_WAITERS ? waiters : NULL;
-	r.witnesses = method == CLIENT_EXPLAIN ? witnesses : NULL;
+	r.reports = method == CLIENT_EXPLAIN ? reports : NULL;
 	r.count = method == CLIENT_LIST ? 3 : 2;
 	if (prng_chance(&t->prng, 1, 3)) {
 		r.error = prng_chance(&t->prng, 1, 2) ? PAWL_ENOQUORUM : PAWL_EHELD;
@@ -417,7 +417,7 @@ static void what_is_written_is_messagepack(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_response) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(acquire_tells_everything),
@@ -441,5 +441,5 @@ int main(void) {
 		TEST(what_is_written_is_messagepack),
 	};
 #undef TEST
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void every_form_of_object_has_its_length(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_scan) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_ends_where_it_ends),
 		cmocka_unit_test(a_message_that_comes_byte_by_byte_is_found_too),
@@ -138,5 +138,5 @@ int main(void) {
 		cmocka_unit_test(many_small_objects_are_too_large),
 		cmocka_unit_test(every_form_of_object_has_its_length),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void a_node_in_no_configuration_says_what_it_waits_for(void **state) {
 	}
 }
 
-int main(void) {
+UNIT(wire_status) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(changes_tell_the_epoch_and_who_is_missing),
@@ -159,5 +159,5 @@ int main(void) {
 		TEST(a_node_in_no_configuration_says_what_it_waits_for),
 	};
 #undef TEST
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static void a_note_is_no_such_packet(void **state) {
 
 #define ON_BUFFER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void) {
+UNIT(wire_waits) {
 	const struct CMUnitTest tests[] = {
 		ON_BUFFER(a_question_comes_back_as_it_was),
 		ON_BUFFER(facts_come_back_as_they_were),
@@ -195,5 +195,5 @@ int main(void) {
 		ON_BUFFER(an_empty_key_is_refused),
 		ON_BUFFER(a_note_is_no_such_packet),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }

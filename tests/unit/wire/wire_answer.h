@@ -73,7 +73,9 @@ static inline struct core_entry random_entry(struct response_test *t) {
 		.owner = wire_bytes(p, 0, OWNER_MAX), .value = wire_bytes(p, 0, 1000),
 		.token = wire_number(p, TOKEN_MAX), .lock_id = wire_id(p),
 		.show_lock_id = prng_chance(p, 1, 2),
-		.remaining = prng_between(p, 0, 1000) * SPAN_MS, .value_seq = wire_ballot(p),
+		.remaining = prng_between(p, 0, 1000) * SPAN_MS, .weighed = prng_chance(p, 1, 2),
+		.at_least = prng_between(p, 0, 1000) * SPAN_MS,
+		.at_most = prng_between(p, 0, 1000) * SPAN_MS, .value_seq = wire_ballot(p),
 		.terms = wire_terms(p), .identity = wire_bytes(p, 0, IDENTITY_MAX),
 		.age = prng_between(p, 0, 1000) * SPAN_MS };
 }
@@ -81,6 +83,9 @@ static inline struct core_entry random_entry(struct response_test *t) {
 static inline void assert_entry(const struct core_entry *sent, const struct client_entry *got) {
 	assert_true(slice_equal(sent->owner, got->owner) && slice_equal(sent->value, got->value));
 	assert_true(sent->token == got->token && sent->remaining == got->remaining);
+	assert_int_equal((got->present & CLIENT_ENTRY_WEIGHED) != 0, sent->weighed);
+	assert_true(!sent->weighed || (sent->at_least == got->at_least
+		&& sent->at_most == got->at_most));
 	assert_int_equal(ballot_compare(sent->value_seq, got->value_seq), 0);
 	assert_int_equal((got->present & CLIENT_ENTRY_LOCK_ID) != 0, sent->show_lock_id);
 	assert_true(!sent->show_lock_id || id128_equal(sent->lock_id, got->lock_id));
