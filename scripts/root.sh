@@ -46,6 +46,7 @@ bare_debian() {
 	local dir=$1
 	if [ ! -e "$dir/etc/debian_version" ]; then
 		say "making a bare Debian 12 in $dir"
+		mkdir -p "$(dirname "$dir")"
 		debootstrap --variant=minbase $suite "$dir" "$(debian_mirror)" >"$dir.log" 2>&1 ||
 			{ tail -n 20 "$dir.log"; die "debootstrap failed"; }
 		rm -f "$dir.log"
