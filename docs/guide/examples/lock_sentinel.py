@@ -17,8 +17,11 @@ def main(addresses, key):
             try:
                 lock.extend(10, replace_ttl=True)
                 print("renewed:", line.strip(), flush=True)
-            except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError):
-                print("once more", flush=True)  # the next try goes to another node
+            except redis.exceptions.LockError:
+                raise  # somebody else may have the key
+            except redis.exceptions.RedisError as error:
+                # The next try goes to another node, or comes when the masters agree again.
+                print("once more:", error, flush=True)
 
 
 if __name__ == "__main__":
