@@ -10,8 +10,7 @@
  * questions of that time have had their answers. Then events of all keys were missed. */
 #include "changes.h"
 
-/* How many questions are kept in all, how many of one key, and how many bytes their records may
- * have. */
+/* How many questions are kept in all and of one key, and the most bytes of their records. */
 #define REFUSED_MAX 1024u
 #define REFUSED_KEY_MAX 16u
 #define REFUSED_BYTES_MAX ((size_t)4 << 20)
@@ -141,9 +140,8 @@ static struct instant learned(const struct core *core) {
 	return instant_add(core->now, WAITS * core->config.request_timeout);
 }
 
-/* Those who watch have been told that events were missed, and are told so again when others can no
- * longer accept what they missed. Nobody was told while nobody watches. Whoever begins to watch
- * soon may not find it here, and is told when this master has learned it. */
+/* Those who watch have been told that events were missed, and are told again when others can no
+ * longer accept those. Whoever begins to watch soon is told when this master has learned them. */
 void missed_under_way(struct core *core) {
 	const struct instant at = watch_event_wanted(core) ? round_over(core) : learned(core);
 	core->changes.missed_over = core->changes.missed_under_way
@@ -391,11 +389,13 @@ static struct refused *add(struct core *core, const struct message *m, bool writ
 
 void missed_refused(struct core *core, const struct message *m, const struct key *key,
 	enum status status) {
-	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) ||
+	struct refused *q = commit_of(core, m->key, m->lock_id);
+	/* Masters compare again and again, and the question is the same. */
+	const bool again = q && m->kind == MESSAGE_SYNC_RECORD && q->record->token == m->token;
+	if (!may_be_elsewhere(status) || again || (key && key_record(key, m->lock_id)) ||
 		watch_event_told_already(core, m)) {
 		return;
 	}
-	struct refused *q = commit_of(core, m->key, m->lock_id);
 	const bool ended = status == STATUS_RELEASED || (q && q->ended);
 	/* If the commit comes under another token, the later one counts. */
 	forget_commit(core, m->key, m->lock_id);
@@ -487,8 +487,8 @@ void core_want_watch_events(struct core *core, bool wants) {
 
 int missed_init(struct core *core) {
 	list_init(&core->changes.refused_all);
-	const bool made = watch_event_init(core);
-	return made ? map_init(&core->changes.refused, &core->alloc) : PAWL_ENOMEM;
+	return watch_event_init(core) ? map_init(&core->changes.refused, &core->alloc)
+		: PAWL_ENOMEM;
 }
 
 void missed_done(struct core *core) {

@@ -336,14 +336,29 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	}
 }
 
-/* Tells whether the record would only stand in the way if it were learned. Either somebody else is
- * about to get the key: the record has run out at some masters and is about to at the others,
- * nothing rests on learning it, and it would only displace the promise. Or a request that failed
- * has given the record back here, and the other masters have not heard that yet. */
-static bool in_the_way(struct core *core, const struct message *m) {
-	const struct key *key = table_find(core, m->key);
-	bool promised = key && key_promised_other(key, m->lock_id) && !key_record(key, m->lock_id);
-	return promised || rolled_back_has(core, m->lock_id, m->token, m->name);
+/* Learns the record that this master lacked. Nothing rests on that. If somebody else is about to
+ * get the key, the record would only displace the promise: in most cases it has run out at some
+ * masters and is about to at the others. If a request that failed has given the record back here,
+ * the other masters have not heard that yet. */
+static void learn(struct core *core, uint32_t from, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	if (rolled_back_has(core, m->lock_id, m->token, m->name)) {
+		return;
+	}
+	const bool promised = key && key_promised_other(key, m->lock_id) &&
+		!key_record(key, m->lock_id);
+	const enum status status = promised ? STATUS_CONTESTED
+		: master_learn_here(core, from, m, &key);
+	if (status == STATUS_OK) {
+		COUNT(core, sync_learned);
+	} else {
+		missed_refused(core, m, key, status);
+	}
+	if (key && !promised) {
+		/* A record displaces the promise. */
+		queue_promise_changed(core, key);
+		table_settle(core, key);
+	}
 }
 
 /* Takes the record that this master lacked, or the release of a record that it had alone. The rules
@@ -362,19 +377,12 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 			RECORD_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);
-	} else if (m->status == STATUS_OK && !in_the_way(core, m)) {
+	} else if (m->status == STATUS_OK) {
 		struct message learned = *m;
 		uint64_t longest = (uint64_t)(core->config.max_lease / SPAN_US);
 		/* The lease is never longer than at its source. */
 		learned.lease_us = m->left_us < longest ? m->left_us : longest;
-		struct key *key = NULL;
-		core->counts[COUNT_sync_learned] +=
-			master_learn_here(core, from, &learned, &key) == STATUS_OK;
-		if (key) {
-			/* A record displaces the promise. */
-			queue_promise_changed(core, key);
-			table_settle(core, key);
-		}
+		learn(core, from, &learned);
 	}
 }
 

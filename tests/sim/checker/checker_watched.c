@@ -134,7 +134,9 @@ void checker_watch_begins(struct checker *c, uint32_t node) {
 	read_anew(c, node, TRACE_NONE);
 	for (uint32_t i = 0; sim_node_core(c->sim, node) && i < c->lock_count; i++) {
 		struct lock_state *lock = &c->locks[i];
-		if (lock->granted_at && !lock->ended && !lock->barred &&
+		/* What the node has had counts as told. */
+		const bool had = lock->shown_token && lock->accepted[node] >= lock->shown_token;
+		if (lock->granted_at && !lock->ended && !lock->barred && !had &&
 			!(lock->seen >> node & 1) && checker_lock_believed(c, i)) {
 			lock->lacked |= 1u << node;
 		}

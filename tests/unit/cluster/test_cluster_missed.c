@@ -234,6 +234,52 @@ static void missed_events_of_all_do_not_cover_what_was_just_refused(void **state
 	came_and_went(s, 1);
 }
 
+/* ---- what comparisons bring ---- */
+
+/* L2 is held by the others, who send n3 its record again and again. There the key is promised to
+ * somebody else all the time. */
+static void lacks_it(struct stage *s) {
+	stage_lose(s, 0, N3, MESSAGE_PROMISE, true);
+	stage_lose(s, 0, N3, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, N3, MESSAGE_LEARN, true);
+	take(s, 0, "k", stage_lock(2));
+}
+
+static void promised_to_another(struct stage *s, span_ns how_long) {
+	for (span_ns gone = 0; gone < how_long; gone += 50 * SPAN_MS) {
+		struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1 << 16,
+			.key = slice_str("k"), .lock_id = stage_lock(9), .ballot = { 1, 1, 1 } };
+		stage_inject(s, 1, N3, &m);
+		stage_wait(s, 50 * SPAN_MS);
+	}
+}
+
+static void what_a_comparison_cannot_bring_is_waited_for_like_a_refused_commit(void **state) {
+	struct stage *s = *state;
+	lacks_it(s);
+	promised_to_another(s, 600 * SPAN_MS);
+	nothing_more(s);
+	promised_to_another(s, 400 * SPAN_MS);
+	missed_events_of_k(s);
+	nothing_more(s);
+	release(s, 0, "k", stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
+	nothing_more(s);
+}
+
+static void what_a_comparison_could_not_bring_ends_while_it_is_watched(void **state) {
+	struct stage *s = *state;
+	core_want_watch_events(s->nodes[N3].core, false);
+	lacks_it(s);
+	promised_to_another(s, SPAN_S);
+	stage_want_events(s, N3);
+	release(s, 0, "k", stage_lock(2));
+	nothing_more(s);
+	stage_wait(s, 700 * SPAN_MS);
+	missed_events_of_all(s);
+}
+
 UNIT(cluster_missed) {
 	const struct CMUnitTest tests[] = {
 		WITH_A_REPLICA(a_promoted_master_remembers_as_much_as_the_others),
@@ -244,6 +290,8 @@ UNIT(cluster_missed) {
 		WATCHED(what_is_too_late_to_tell_is_reported_when_it_has_ended),
 		WATCHED(what_waited_too_long_does_not_stand_for_what_was_just_refused),
 		WATCHED(missed_events_of_all_do_not_cover_what_was_just_refused),
+		WATCHED(what_a_comparison_cannot_bring_is_waited_for_like_a_refused_commit),
+		WATCHED(what_a_comparison_could_not_bring_ends_while_it_is_watched),
 	};
 	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }
