@@ -50,12 +50,14 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 	/* A client that joins in later may believe in a lock that has been given to another
 	 * identity meanwhile, or to one that never heard of it. */
 	if (p->stolen) {
-		if (!caller_info(run, p->lock)->stolen &&
-			checker_lock_believed_since(run->checker, p->lock, p->id)) {
+		struct lock_info *info = caller_info(run, p->lock);
+		if (!info->stolen && checker_lock_believed_since(run->checker, p->lock, p->id)) {
 			checker_violation(run->checker, "identities",
 				checker_lock_key(run->checker, p->lock),
 				"L%u was given to another identity", (unsigned)p->lock);
 		}
+		/* The belief may have ended between the request and its answer. */
+		info->stolen = true;
 		/* The lease had run out, so nobody knows who holds the lock now. */
 		checker_lock_end(run->checker, p->lock);
 		return;
