@@ -71,6 +71,14 @@ bool caller_done(const struct caller *c) {
 	return idle;
 }
 
+void caller_forget(struct caller *c, struct pending *p) {
+	if (p->id && p->stolen) {
+		/* Perhaps it was handled when the belief had ended. */
+		caller_info(c->run, p->lock)->stolen = true;
+	}
+	p->id = 0;
+}
+
 /* Goes on to another node. What is under way at the old one is forgotten, or goes on over the
  * connection that is left open. */
 void caller_connect(struct caller *c, bool leave_open) {
@@ -84,7 +92,7 @@ void caller_connect(struct caller *c, bool leave_open) {
 	for (int i = 0; i < CALLER_PENDING; i++) {
 		bool gone = c->pending[i].second || !leave_open;
 		if (gone) {
-			c->pending[i].id = 0;
+			caller_forget(c, &c->pending[i]);
 		}
 		c->pending[i].second = !gone;
 	}

@@ -264,7 +264,7 @@ static void second_closed(struct caller *c) {
 	c->second = NULL;
 	for (int i = 0; i < CALLER_PENDING; i++) {
 		if (c->pending[i].second) {
-			c->pending[i].id = 0;
+			caller_forget(c, &c->pending[i]);
 		}
 	}
 }

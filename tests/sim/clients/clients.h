@@ -203,6 +203,8 @@ void caller_release(struct caller *c, uint32_t lock);
  * now on nobody believes in it. */
 void caller_release_by_value(struct caller *c, uint32_t lock);
 void caller_connect(struct caller *c, bool leave_open);
+/* Nobody waits for the answer any more, so its outcome is unknown. */
+void caller_forget(struct caller *c, struct pending *p);
 /* The pointer is good until the next lock_id is made. */
 struct lock_info *caller_info(struct run *run, uint32_t lock);
 
