@@ -94,8 +94,8 @@ static enum dialect_step command_run(const struct redis_call *call) {
 		return redis_wrong(call, why);
 	}
 	if (found->most > 0 && c->count > found->most) {
-		snprintf(why, sizeof why, "'%s' has at most %zu arguments in Pawl", found->name,
-			found->most - 1);
+		snprintf(why, sizeof why, "'%s' has at most %zu argument%s in Pawl", found->name,
+			found->most - 1, found->most == 2 ? "" : "s");
 		return redis_unable(call, why);
 	}
 	if (call->redis->multi && found->run != redis_exec && found->run != redis_discard

@@ -251,7 +251,7 @@ class Trouble(unittest.TestCase):
                  (renew, "SET %s v XX PX 20000"), (renew, "PEXPIRE %s 20000"),
                  (release, "DEL %s"), (release, "DELIFEQ %s v"), (read, "GET %s"),
                  (read, "PTTL %s"), (read, "PAWL.TOKEN %s v"), (read, "PAWL.VALID %s v"),
-                 (read, "EXISTS %s"), (read, "MGET %s"))
+                 (read, "EXISTS %s"), (read, "MGET %s"), (read, "STRLEN %s"))
         # What docs/redis.md says: renewing and releasing read the key first.
         needs = {take: {"acquire"}, renew: {"read", "acquire"}, release: {"read", "acquire"},
                  read: {"read"}}

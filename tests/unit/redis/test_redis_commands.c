@@ -256,6 +256,22 @@ static void test_the_last_moment_of_a_lease_does_not_count(void **state) {
 	rig_assert_said(*state, ":1000\r\n");
 }
 
+/* It is read as GET reads it: from a quorum (rig_read), and not in the last moment. */
+static void test_the_length_of_a_value_is_in_bytes(void **state) {
+	static const struct {
+		const char *value;
+		int64_t left_ms;
+		const char *said;
+	} cases[] = { { "old", 101, ":3\r\n" }, { "\xc3\xa4", 101, ":2\r\n" },
+		{ "", 101, ":0\r\n" }, { "old", 100, ":0\r\n" }, { NULL, 0, ":0\r\n" } };
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_int_equal(rig_command(*state, "STRLEN k"), DIALECT_ASK);
+		assert_int_equal(rig_read_as(*state, cases[i].value, cases[i].left_ms),
+			DIALECT_DONE);
+		rig_assert_said(*state, cases[i].said);
+	}
+}
+
 static void test_a_holder_that_has_changed_is_not_released(void **state) {
 	assert_int_equal(rig_command(*state, "DELIFEQ k v"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, "v", 1000), DIALECT_ASK);
@@ -393,6 +409,7 @@ UNIT(redis_commands) {
 		TEST(test_a_set_with_xx_renews_the_same_value_and_overwrites_none),
 		TEST(test_another_value_is_left_alone),
 		TEST(test_the_last_moment_of_a_lease_does_not_count),
+		TEST(test_the_length_of_a_value_is_in_bytes),
 		TEST(test_a_holder_that_has_changed_is_not_released),
 		TEST(test_extending_sets_or_adds),
 		TEST(test_an_added_length_has_the_same_limit),
