@@ -35,19 +35,11 @@ void arena_done(struct arena *a) {
 	*a = (struct arena){ 0 };
 }
 
-static void *block_take(struct arena_block *b, size_t size, size_t align) {
-	size_t pad = (size_t)(-(uintptr_t)(b->bytes + b->used)) & (align - 1);
-	size_t room = b->capacity - b->used;
-	if (pad > room || size > room - pad) {
-		return NULL;
-	}
-	void *p = b->bytes + b->used + pad;
-	b->used += pad + size;
-	return p;
-}
-
 /* Adds a block with room for `size` bytes in front of the others. NULL: there is no memory. */
 static struct arena_block *arena_add_block(struct arena *a, size_t size, size_t align) {
+	if (size > SIZE_MAX - sizeof(struct arena_block) - align) {
+		return NULL;
+	}
 	size_t capacity = a->blocks ? a->blocks->capacity * 2 : BLOCK_BYTES_MIN;
 	if (capacity > BLOCK_BYTES_DOUBLED_MAX) {
 		capacity = BLOCK_BYTES_DOUBLED_MAX;
@@ -75,14 +67,17 @@ void *arena_take(struct arena *a, size_t size, size_t align) {
 	if (size > a->max - a->used) {
 		return NULL;
 	}
-	void *p = a->blocks ? block_take(a->blocks, size, align) : NULL;
-	if (!p) {
-		if (size > SIZE_MAX - sizeof(struct arena_block) - align ||
-			!arena_add_block(a, size, align)) {
+	struct arena_block *b = a->blocks;
+	size_t pad = b ? (size_t)(-(uintptr_t)(b->bytes + b->used)) & (align - 1) : 0;
+	if (!b || pad > b->capacity - b->used || size > b->capacity - b->used - pad) {
+		b = arena_add_block(a, size, align);
+		if (!b) {
 			return NULL;
 		}
-		p = block_take(a->blocks, size, align);
+		pad = (size_t)(-(uintptr_t)b->bytes) & (align - 1);
 	}
+	void *p = b->bytes + b->used + pad;
+	b->used += pad + size;
 	a->used += size;
 	return p;
 }
@@ -110,7 +105,9 @@ void arena_reset(struct arena *a) {
 		a->blocks = NULL;
 		return;
 	}
-	arena_free_blocks(a, kept->next);
-	kept->next = NULL;
+	if (kept->next) {
+		arena_free_blocks(a, kept->next);
+		kept->next = NULL;
+	}
 	kept->used = 0;
 }

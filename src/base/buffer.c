@@ -32,7 +32,7 @@ size_t buffer_growth(const struct buffer *b, size_t size) {
 		: buffer_grown_capacity(b, need < b->max ? need : b->max) - b->capacity;
 }
 
-static int buffer_make_room(struct buffer *b, size_t size) {
+int buffer_room(struct buffer *b, size_t size) {
 	/* The limit may have been lowered below what the buffer has. */
 	if (b->size > b->max || size > b->max - b->size) {
 		return PAWL_ETOOLARGE;
@@ -51,20 +51,8 @@ static int buffer_make_room(struct buffer *b, size_t size) {
 	return 0;
 }
 
-int buffer_append_long(struct buffer *b, const void *data, size_t size) {
-	int error = buffer_make_room(b, size);
-	if (error) {
-		return error;
-	}
-	if (size) {
-		memcpy(b->data + b->size, data, size);
-		b->size += size;
-	}
-	return 0;
-}
-
 uint8_t *buffer_reserve(struct buffer *b, size_t size) {
-	return buffer_make_room(b, size) == 0 ? b->data + b->size : NULL;
+	return buffer_room(b, size) == 0 ? b->data + b->size : NULL;
 }
 
 void buffer_commit(struct buffer *b, size_t size) {

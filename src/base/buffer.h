@@ -21,11 +21,11 @@ void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max);
 /* Frees the buffer's memory. */
 void buffer_done(struct buffer *b);
 
-/* As buffer_append, for the case that the room may not be there. */
-int buffer_append_long(struct buffer *b, const void *data, size_t size);
+/* Makes room for `size` bytes at the end. Returns 0, PAWL_ENOMEM, or PAWL_ETOOLARGE if that would
+ * exceed the limit. */
+int buffer_room(struct buffer *b, size_t size);
 
-/* Returns room for `size` bytes at the end; NULL: there is no memory, or it would exceed the
- * limit. */
+/* As buffer_room, but returns the room; NULL: there is none. */
 uint8_t *buffer_reserve(struct buffer *b, size_t size);
 
 /* Returns how much more memory the buffer would take for room for `size` bytes. */
@@ -52,12 +52,12 @@ static inline struct slice buffer_slice(const struct buffer *b) {
 /* Returns 0, PAWL_ENOMEM or PAWL_ETOOLARGE, and changes nothing on error. It is inline for the case
  * that the room is there. */
 static inline int buffer_append(struct buffer *b, const void *data, size_t size) {
-	if (size == 0 || size > b->capacity - b->size) {
-		return buffer_append_long(b, data, size);
+	const int error = size > b->capacity - b->size ? buffer_room(b, size) : 0;
+	if (!error && size) {
+		memcpy(b->data + b->size, data, size);
+		b->size += size;
 	}
-	memcpy(b->data + b->size, data, size);
-	b->size += size;
-	return 0;
+	return error;
 }
 
 /* An arena for bytes that live until the next reset. It keeps one block for reuse, unless that is

@@ -5,16 +5,13 @@
 
 #define PPM 1000000
 
-/* Returns d * ppm / 10^6 without a wider type. No product overflows, because ppm <= 10^6. */
-static int64_t clock_share(span_ns d, uint32_t ppm, bool round_up) {
-	CHECK(d >= 0 && ppm <= PPM);
-	int64_t whole = d / PPM * (int64_t)ppm;
-	int64_t rest = d % PPM * (int64_t)ppm;
-	return whole + rest / PPM + (round_up && rest % PPM != 0);
-}
+/* Below, the whole millions of a span and its rest are multiplied apart. So no product overflows,
+ * because ppm <= 10^6. */
 
 span_ns span_shrink(span_ns d, uint32_t ppm) {
-	return d - clock_share(d, ppm, true);
+	CHECK(d >= 0 && ppm <= PPM);
+	const int64_t kept = PPM - (int64_t)ppm;
+	return d / PPM * kept + d % PPM * kept / PPM;
 }
 
 span_ns span_cover(span_ns d, uint32_t ppm) {
@@ -25,5 +22,8 @@ span_ns span_cover(span_ns d, uint32_t ppm) {
 }
 
 span_ns span_grow(span_ns d, uint32_t ppm) {
-	return clock_saturating_add(d, clock_share(d, ppm, true));
+	CHECK(d >= 0 && ppm <= PPM);
+	const int64_t rest = d % PPM * (int64_t)ppm;
+	return clock_saturating_add(d,
+		d / PPM * (int64_t)ppm + rest / PPM + (rest % PPM != 0));
 }

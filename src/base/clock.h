@@ -59,29 +59,30 @@ static inline bool instant_distrusted(struct instant now, struct instant end) {
 	return now.boot >= end.boot || now.raw >= end.raw;
 }
 
-/* Returns what is left until `end` by the longer clock, which is for handing a lease on, or by the
- * shorter, which is for trusting it. It is never negative. */
-static inline span_ns instant_left_long(struct instant now, struct instant end) {
-	int64_t b = clock_saturating_add(end.boot, -now.boot),
-		r = clock_saturating_add(end.raw, -now.raw);
+/* Returns the time since `then` by the clock that says more, or by the one that says less. It is
+ * never negative. */
+static inline span_ns instant_elapsed_long(struct instant now, struct instant then) {
+	int64_t b = clock_saturating_add(now.boot, -then.boot),
+		r = clock_saturating_add(now.raw, -then.raw);
 	int64_t m = b > r ? b : r;
 	return m > 0 ? m : 0;
 }
 
-static inline span_ns instant_left_short(struct instant now, struct instant end) {
-	int64_t b = clock_saturating_add(end.boot, -now.boot),
-		r = clock_saturating_add(end.raw, -now.raw);
+static inline span_ns instant_elapsed_short(struct instant now, struct instant then) {
+	int64_t b = clock_saturating_add(now.boot, -then.boot),
+		r = clock_saturating_add(now.raw, -then.raw);
 	int64_t m = b < r ? b : r;
 	return m > 0 ? m : 0;
 }
 
-/* Returns the time since `then` by the clock that says more, or by the one that says less. */
-static inline span_ns instant_elapsed_long(struct instant now, struct instant then) {
-	return instant_left_long(then, now);
+/* Returns what is left until `end` by the longer clock, which is for handing a lease on, or by the
+ * shorter, which is for trusting it. */
+static inline span_ns instant_left_long(struct instant now, struct instant end) {
+	return instant_elapsed_long(end, now);
 }
 
-static inline span_ns instant_elapsed_short(struct instant now, struct instant then) {
-	return instant_left_short(then, now);
+static inline span_ns instant_left_short(struct instant now, struct instant end) {
+	return instant_elapsed_short(end, now);
 }
 
 /* These return whole milliseconds: rounded down, or up. A negative span counts as 0. */

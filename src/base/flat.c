@@ -16,13 +16,6 @@ static size_t segment_bytes(const struct flat_array *a) {
 	return (size_t)a->size * FLAT_SEGMENT;
 }
 
-/* Makes sure that there is a segment for the element with this index, which is at most one segment
- * behind the last one. */
-static bool array_room(const struct allocator *alloc, struct flat_array *a, uint32_t index) {
-	return index >> FLAT_SEGMENT_BITS < a->segments.count ||
-		directory_add(alloc, &a->segments, segment_bytes(a));
-}
-
 /* Keeps the segments of so many elements, and one more, so that additions and removals in turn do
  * not make and free a segment each time. */
 static void array_trim(const struct allocator *alloc, struct flat_array *a, uint32_t count) {
@@ -38,39 +31,21 @@ static void array_done(const struct allocator *alloc, struct flat_array *a) {
 
 /* ---- buckets ---- */
 
-static inline uint32_t *bucket_at(const struct flat *f, uint32_t bucket) {
-	return flat_element(&f->buckets, bucket);
-}
-
-/* Returns p for n buckets, with p <= n < 2p and p a power of two. */
-static inline uint32_t power_of(uint32_t n) {
-	return (uint32_t)1 << (31 - __builtin_clz(n));
-}
-
+/* Returns the bucket of the entries with this hash. */
 static inline uint32_t *bucket_of(const struct flat *f, uint64_t hash) {
-	const uint32_t power = power_of(f->bucket_count),
-		i = (uint32_t)hash & (2 * power - 1);
-	return bucket_at(f, i < f->bucket_count ? i : i - power);
-}
-
-/* Returns what leads to the entry with this index: its bucket, or the entry before it. */
-static uint32_t *link_to(const struct flat *f, uint32_t index, uint64_t hash) {
-	uint32_t *at = bucket_of(f, hash);
-	while (*at != index + 1) {
-		CHECK(*at);
-		at = &flat_at(f, *at - 1)->next;
-	}
-	return at;
+	const uint32_t i = (uint32_t)hash & f->mask;
+	return flat_element(&f->buckets, i < f->bucket_count ? i : i & (f->mask >> 1));
 }
 
 /* Splits the next bucket that is due. */
 static bool grow(struct flat *f) {
-	if (!array_room(f->alloc, &f->buckets, f->bucket_count)) {
+	if (f->bucket_count >> FLAT_SEGMENT_BITS == f->buckets.segments.count &&
+		!directory_add(f->alloc, &f->buckets.segments, segment_bytes(&f->buckets))) {
 		return false;
 	}
-	const uint32_t power = f->bucket_count ? power_of(f->bucket_count) : 0;
-	uint32_t *to = bucket_at(f, f->bucket_count),
-		*from = power ? bucket_at(f, f->bucket_count - power) : to;
+	const uint32_t power = (f->mask + 1) / 2;
+	uint32_t *to = flat_element(&f->buckets, f->bucket_count),
+		*from = flat_element(&f->buckets, f->bucket_count - power);
 	*to = 0;
 	while (*from) {
 		struct flat_entry *e = flat_at(f, *from - 1);
@@ -84,17 +59,19 @@ static bool grow(struct flat *f) {
 		}
 	}
 	f->bucket_count++;
+	f->mask = f->bucket_count > f->mask ? 2 * f->mask + 1 : f->mask;
 	return true;
 }
 
 /* Appends the last bucket to the one from which it was split. */
 static void shrink(struct flat *f) {
 	const uint32_t last = f->bucket_count - 1;
-	uint32_t *to = bucket_at(f, last - power_of(last));
+	f->mask = last <= f->mask / 2 ? f->mask / 2 : f->mask;
+	uint32_t *to = flat_element(&f->buckets, last - (f->mask + 1) / 2);
 	while (*to) {
 		to = &flat_at(f, *to - 1)->next;
 	}
-	*to = *bucket_at(f, last);
+	*to = *(uint32_t *)flat_element(&f->buckets, last);
 	f->bucket_count = last;
 	array_trim(f->alloc, &f->buckets, last);
 }
@@ -111,27 +88,24 @@ void flat_done(struct flat *f) {
 	if (f->alloc) {
 		array_done(f->alloc, &f->entries);
 		array_done(f->alloc, &f->buckets);
-		f->count = f->bucket_count = 0;
+		f->count = f->bucket_count = f->mask = 0;
 	}
-}
-
-static struct flat_entry *chain_find(const struct flat *f, uint32_t link, uint64_t hash) {
-	while (link) {
-		struct flat_entry *e = flat_at(f, link - 1);
-		if (e->hash == hash) {
-			return e;
-		}
-		link = e->next;
-	}
-	return NULL;
 }
 
 struct flat_entry *flat_first(const struct flat *f, uint64_t hash) {
-	return f->count ? chain_find(f, *bucket_of(f, hash), hash) : NULL;
+	uint32_t link = f->count ? *bucket_of(f, hash) : 0;
+	while (link && flat_at(f, link - 1)->hash != hash) {
+		link = flat_at(f, link - 1)->next;
+	}
+	return link ? flat_at(f, link - 1) : NULL;
 }
 
 struct flat_entry *flat_next(const struct flat *f, const struct flat_entry *e) {
-	return chain_find(f, e->next, e->hash);
+	uint32_t link = e->next;
+	while (link && flat_at(f, link - 1)->hash != e->hash) {
+		link = flat_at(f, link - 1)->next;
+	}
+	return link ? flat_at(f, link - 1) : NULL;
 }
 
 struct flat_entry *flat_add(struct flat *f, uint64_t hash) {
@@ -140,8 +114,11 @@ struct flat_entry *flat_add(struct flat *f, uint64_t hash) {
 			break;
 		}
 	}
-	if (f->bucket_count == 0 || f->count >= FLAT_MAX ||
-		!array_room(f->alloc, &f->entries, f->count)) {
+	if (f->bucket_count == 0 || f->count >= FLAT_MAX) {
+		return NULL;
+	}
+	if (f->count >> FLAT_SEGMENT_BITS == f->entries.segments.count &&
+		!directory_add(f->alloc, &f->entries.segments, segment_bytes(&f->entries))) {
 		return NULL;
 	}
 	struct flat_entry *e = flat_at(f, f->count);
@@ -153,7 +130,7 @@ struct flat_entry *flat_add(struct flat *f, uint64_t hash) {
 	return e;
 }
 
-/* Finds the index of an entry through its chain. */
+/* Returns what leads to an entry: its bucket, or the entry before it. So it has the entry's index. */
 static uint32_t *link_of(const struct flat *f, const struct flat_entry *e) {
 	uint32_t *at = bucket_of(f, e->hash);
 	for (;;) {
@@ -172,11 +149,13 @@ void flat_remove(struct flat *f, struct flat_entry *e) {
 	*link = e->next;
 	if (index != last) {
 		struct flat_entry *moved = flat_at(f, last);
-		*link_to(f, last, moved->hash) = index + 1;
+		*link_of(f, moved) = index + 1;
 		memcpy(e, moved, f->entries.size);
 	}
 	f->count = last;
-	array_trim(f->alloc, &f->entries, last);
+	if ((last & (FLAT_SEGMENT - 1)) == 0) {
+		array_trim(f->alloc, &f->entries, last);
+	}
 	for (int i = 0; i < BUCKETS_A_REMOVAL; i++) {
 		if (f->bucket_count <= FLAT_SEGMENT || f->count > f->bucket_count / 4) {
 			break;

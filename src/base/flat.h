@@ -40,6 +40,8 @@ struct flat {
 	struct flat_array entries, buckets;
 	/* How many entries there are; and how many buckets are in use. */
 	uint32_t count, bucket_count;
+	/* 2p - 1, where p is the power of two with p <= bucket_count < 2p; 0 without buckets. */
+	uint32_t mask;
 };
 
 /* Takes no memory yet. `size` is that of an entry in bytes, and a multiple of 4. The allocator is

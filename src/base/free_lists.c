@@ -6,41 +6,57 @@
 /* A request takes a dozen blocks of the sizes below this one. */
 #define SMALL_SIZES 80
 
-/* Without lists, each block comes from behind and goes back there. */
-static inline bool passes(const struct free_lists *f, size_t bytes) {
-	return bytes > FREE_LISTS_BYTES_MAX || f->kept == 0;
-}
-
 /* The ways through the slabs and malloc, which are rare. They are apart, so that the frequent ways
  * save no registers. */
 static __attribute__((noinline)) void *block_take_behind(struct free_lists *f, size_t bytes) {
-	return passes(f, bytes) ? f->slabs.behind.resize(f->slabs.behind.ctx, NULL, 0, bytes)
+	return bytes > FREE_LISTS_BYTES_MAX
+		? f->slabs.behind.resize(f->slabs.behind.ctx, NULL, 0, bytes)
 		: slabs_take(&f->slabs, slab_place(bytes));
-}
-
-static inline void *block_take(struct free_lists *f, size_t bytes) {
-	const size_t place = slab_place(bytes);
-	if (bytes > FREE_LISTS_BYTES_MAX || !f->sizes[place].first) {
-		return block_take_behind(f, bytes);
-	}
-	struct free_block *block = f->sizes[place].first;
-	f->sizes[place].first = block->next;
-	f->sizes[place].count--;
-	return block;
 }
 
 static __attribute__((noinline)) void *block_give_behind(struct free_lists *f, void *p,
 	size_t bytes) {
-	if (passes(f, bytes)) {
+	if (bytes > FREE_LISTS_BYTES_MAX) {
 		return f->slabs.behind.resize(f->slabs.behind.ctx, p, bytes, 0);
 	}
 	slabs_give(&f->slabs, p);
 	return NULL;
 }
 
-/* Returns NULL. */
-static inline void *block_give(struct free_lists *f, void *p, size_t bytes) {
-	const size_t place = slab_place(bytes);
+static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size);
+
+/* Takes a block of another size for one that is there. */
+static __attribute__((noinline)) void *block_move(struct free_lists *f, void *p, size_t old_size,
+	size_t new_size) {
+	if (old_size > FREE_LISTS_BYTES_MAX && new_size > FREE_LISTS_BYTES_MAX) {
+		return f->slabs.behind.resize(f->slabs.behind.ctx, p, old_size, new_size);
+	}
+	if (slab_place(old_size) == slab_place(new_size)) {
+		return p;
+	}
+	void *moved = lists_resize(f, NULL, 0, new_size);
+	if (moved) {
+		memcpy(moved, p, old_size < new_size ? old_size : new_size);
+		lists_resize(f, p, old_size, 0);
+	}
+	return moved;
+}
+
+static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct free_lists *f = ctx;
+	if (p && new_size > 0) {
+		return block_move(f, p, old_size, new_size);
+	}
+	const size_t bytes = p ? old_size : new_size, place = slab_place(bytes);
+	if (!p) {
+		if (bytes > FREE_LISTS_BYTES_MAX || !f->sizes[place].first) {
+			return block_take_behind(f, bytes);
+		}
+		struct free_block *block = f->sizes[place].first;
+		f->sizes[place].first = block->next;
+		f->sizes[place].count--;
+		return block;
+	}
 	if (bytes > FREE_LISTS_BYTES_MAX || f->sizes[place].count >= f->sizes[place].most) {
 		return block_give_behind(f, p, bytes);
 	}
@@ -49,31 +65,6 @@ static inline void *block_give(struct free_lists *f, void *p, size_t bytes) {
 	f->sizes[place].first = block;
 	f->sizes[place].count++;
 	return NULL;
-}
-
-/* Takes a block of another size for one that is there. */
-static __attribute__((noinline)) void *block_move(struct free_lists *f, void *p, size_t old_size,
-	size_t new_size) {
-	if (passes(f, old_size) && passes(f, new_size)) {
-		return f->slabs.behind.resize(f->slabs.behind.ctx, p, old_size, new_size);
-	}
-	if (slab_place(old_size) == slab_place(new_size)) {
-		return p;
-	}
-	void *moved = block_take(f, new_size);
-	if (moved) {
-		memcpy(moved, p, old_size < new_size ? old_size : new_size);
-		block_give(f, p, old_size);
-	}
-	return moved;
-}
-
-static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
-	struct free_lists *f = ctx;
-	if (!p) {
-		return block_take(f, new_size);
-	}
-	return new_size == 0 ? block_give(f, p, old_size) : block_move(f, p, old_size, new_size);
 }
 
 void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kept) {
@@ -98,5 +89,6 @@ void free_lists_done(struct free_lists *f) {
 
 struct allocator free_lists_alloc(struct free_lists *f) {
 	_Static_assert(sizeof(struct free_block) <= 8, "it fits into the smallest size");
-	return (struct allocator){ .resize = lists_resize, .ctx = f };
+	return f->kept == 0 ? f->slabs.behind
+		: (struct allocator){ .resize = lists_resize, .ctx = f };
 }

@@ -27,16 +27,16 @@ static inline bool list_linked(const struct list *node) {
 	return node->next != NULL;
 }
 
-/* Inserts a node that is not linked. */
-static inline void list_insert_before(struct list *at, struct list *node) {
-	node->prev = at->prev;
-	node->next = at;
-	at->prev->next = node;
-	at->prev = node;
+/* Insert a node that is not linked. What stands before the head is the end of the list. */
+static inline void list_append(struct list *head, struct list *node) {
+	node->prev = head->prev;
+	node->next = head;
+	head->prev->next = node;
+	head->prev = node;
 }
 
-static inline void list_append(struct list *head, struct list *node) {
-	list_insert_before(head, node);
+static inline void list_insert_before(struct list *at, struct list *node) {
+	list_append(at, node);
 }
 
 static inline void list_prepend(struct list *head, struct list *node) {

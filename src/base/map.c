@@ -19,9 +19,10 @@ static inline size_t map_power(const struct map *m) {
 	return (m->mask + 1) / 2;
 }
 
-static inline size_t map_index(const struct map *m, uint32_t hash) {
+/* Returns the bucket of the elements with this hash. */
+static inline struct map_node **map_bucket_of(const struct map *m, uint32_t hash) {
 	size_t i = (size_t)hash & m->mask;
-	return i < m->bucket_count ? i : i & (m->mask >> 1);
+	return map_slot(m, i < m->bucket_count ? i : i & (m->mask >> 1));
 }
 
 /* Adds a segment of empty buckets. */
@@ -105,7 +106,7 @@ void map_insert(struct map *m, struct map_node *node, uint64_t hash) {
 			break;
 		}
 	}
-	struct map_node **slot = map_slot(m, map_index(m, (uint32_t)hash));
+	struct map_node **slot = map_bucket_of(m, (uint32_t)hash);
 	node->hash = (uint32_t)hash;
 	node->next = *slot;
 	*slot = node;
@@ -113,7 +114,7 @@ void map_insert(struct map *m, struct map_node *node, uint64_t hash) {
 }
 
 void map_remove(struct map *m, struct map_node *node) {
-	struct map_node **slot = map_slot(m, map_index(m, node->hash));
+	struct map_node **slot = map_bucket_of(m, node->hash);
 	while (*slot != node) {
 		CHECK(*slot);
 		slot = &(*slot)->next;
@@ -132,7 +133,7 @@ void map_remove(struct map *m, struct map_node *node) {
 }
 
 struct map_node *map_first(const struct map *m, uint64_t hash) {
-	struct map_node *node = *map_slot(m, map_index(m, (uint32_t)hash));
+	struct map_node *node = *map_bucket_of(m, (uint32_t)hash);
 	while (node && node->hash != (uint32_t)hash) {
 		node = node->next;
 	}
@@ -152,20 +153,20 @@ void map_insert_number(struct map *m, struct map_node *node, uint64_t number) {
 	map_insert(m, node, number);
 }
 
-/* Returns the first node from this one on, all of whose hashes are equal, with these upper bits. */
-static struct map_node *map_with_upper(struct map_node *node, uint32_t upper) {
-	while (node && node->own != upper) {
+struct map_node *map_first_number(const struct map *m, uint64_t number) {
+	struct map_node *node = map_first(m, number);
+	while (node && node->own != (uint32_t)(number >> 32)) {
 		node = map_next(node);
 	}
 	return node;
 }
 
-struct map_node *map_first_number(const struct map *m, uint64_t number) {
-	return map_with_upper(map_first(m, number), (uint32_t)(number >> 32));
-}
-
 struct map_node *map_next_number(const struct map_node *node) {
-	return map_with_upper(map_next(node), node->own);
+	struct map_node *next = map_next(node);
+	while (next && next->own != node->own) {
+		next = map_next(next);
+	}
+	return next;
 }
 
 void map_walk_begin(struct map *m) {

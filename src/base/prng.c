@@ -16,20 +16,17 @@ void prng_init(struct prng *p, uint64_t seed) {
 	}
 }
 
-static inline uint64_t rotate_left(uint64_t x, int k) {
-	return (x << k) | (x >> (64 - k));
-}
-
 uint64_t prng_next(struct prng *p) {
 	uint64_t *s = p->s;
-	uint64_t result = rotate_left(s[1] * 5, 7) * 9;
-	uint64_t t = s[1] << 17;
+	/* The terms with two shifts rotate to the left. */
+	uint64_t x = s[1] * 5, t = s[1] << 17;
+	uint64_t result = (x << 7 | x >> 57) * 9;
 	s[2] ^= s[0];
 	s[3] ^= s[1];
 	s[1] ^= s[2];
 	s[0] ^= s[3];
 	s[2] ^= t;
-	s[3] = rotate_left(s[3], 45);
+	s[3] = s[3] << 45 | s[3] >> 19;
 	return result;
 }
 

@@ -36,10 +36,6 @@ static inline struct slab_page *page_of(void *block) {
 	return (struct slab_page *)((uintptr_t)block & ~(uintptr_t)(SLAB_PAGE - 1));
 }
 
-static bool has_fresh(const struct slab_page *p) {
-	return p->fresh + slab_size(p->place) <= SLAB_PAGE;
-}
-
 void slabs_init(struct slabs *s, struct allocator behind) {
 	*s = (struct slabs){ .behind = behind };
 	list_init(&s->empty);
@@ -121,16 +117,17 @@ void *slabs_take(struct slabs *s, size_t place) {
 	if (!page) {
 		return NULL;
 	}
+	const size_t size = slab_size(place);
 	struct slab_block *block = page->given;
 	if (block) {
 		page->given = block->next;
 	} else {
 		block = (struct slab_block *)((uint8_t *)page + page->fresh);
-		page->fresh += (uint32_t)slab_size(place);
+		page->fresh += (uint32_t)size;
 	}
 	page->used++;
-	s->used += slab_size(place);
-	if (!page->given && !has_fresh(page)) {
+	s->used += size;
+	if (!page->given && page->fresh + size > SLAB_PAGE) {
 		list_remove(&page->link);
 	}
 	return block;

@@ -15,6 +15,7 @@
 #define SLOTS ((uint64_t)1 << WHEEL_SLOT_BITS)
 #define SLOT_MASK (SLOTS - 1)
 #define TOP (WHEEL_LEVELS - 1)
+#define TOP_SHIFT (TOP * WHEEL_SLOT_BITS)
 #define NO_TICK UINT64_MAX
 
 #define TICK_MASK ((UINT64_C(1) << 44) - 1)
@@ -22,20 +23,13 @@
 _Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 44, "a tick has the bits of all levels");
 _Static_assert(63 - WHEEL_TICK_BITS < 44, "it has the bits of all times");
 
-static inline unsigned wheel_shift(unsigned level) {
-	return level * WHEEL_SLOT_BITS;
-}
-
-static uint64_t wheel_tick_below(int64_t ns) {
-	return ns <= 0 ? 0 : (uint64_t)ns >> WHEEL_TICK_BITS;
-}
-
 static uint64_t wheel_tick_above(int64_t ns) {
 	return ns <= 0 ? 0 : (((uint64_t)ns - 1) >> WHEEL_TICK_BITS) + 1;
 }
 
 void wheel_init(struct wheel *w, int64_t now_ns) {
-	*w = (struct wheel){ .now_ns = now_ns, .now_tick = wheel_tick_below(now_ns) };
+	*w = (struct wheel){ .now_ns = now_ns,
+		.now_tick = now_ns > 0 ? (uint64_t)now_ns >> WHEEL_TICK_BITS : 0 };
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
 		for (uint64_t slot = 0; slot < SLOTS; slot++) {
 			list_init(&w->slots[level][slot]);
@@ -51,37 +45,34 @@ static void wheel_place(struct wheel *w, struct wheel_timer *t) {
 	unsigned level = differs ? (unsigned)(63 - __builtin_clzll(differs)) / WHEEL_SLOT_BITS : 0;
 	uint64_t slot;
 	if (level < TOP) {
-		slot = (tick >> wheel_shift(level)) & SLOT_MASK;
+		slot = (tick >> level * WHEEL_SLOT_BITS) & SLOT_MASK;
 	} else {
-		uint64_t now = w->now_tick >> wheel_shift(TOP), at = tick >> wheel_shift(TOP);
+		uint64_t now = w->now_tick >> TOP_SHIFT, at = tick >> TOP_SHIFT;
 		level = TOP;
 		slot = (at - now < SLOTS ? at : now + SLOTS - 1) & SLOT_MASK;
 	}
 	list_append(&w->slots[level][slot], &t->link);
 	w->occupied[level][slot / 64] |= UINT64_C(1) << (slot % 64);
-}
-
-static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
-	/* The timer is alone in its slot: its only neighbour is the slot's head. */
-	if (t->link.next == t->link.prev && t->link.next != &w->moving) {
-		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
-		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
-	}
-	list_remove(&t->link);
+	w->count++;
 }
 
 void wheel_arm(struct wheel *w, struct wheel_timer *t, int64_t at_ns) {
 	wheel_disarm(w, t);
 	t->tick = (at_ns <= w->now_ns ? w->now_tick : wheel_tick_above(at_ns)) & TICK_MASK;
 	wheel_place(w, t);
-	w->count++;
 }
 
 void wheel_disarm(struct wheel *w, struct wheel_timer *t) {
-	if (wheel_armed(t)) {
-		wheel_unlink(w, t);
-		w->count--;
+	if (!wheel_armed(t)) {
+		return;
 	}
+	/* The timer is alone in its slot: its only neighbour is the slot's head. */
+	if (t->link.next == t->link.prev && t->link.next != &w->moving) {
+		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
+		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
+	}
+	list_remove(&t->link);
+	w->count--;
 }
 
 bool wheel_fires_by(const struct wheel_timer *t, int64_t at_ns) {
@@ -104,16 +95,16 @@ static uint64_t wheel_find(const struct wheel *w, unsigned level, uint64_t from,
  * are spread over the levels below. */
 static uint64_t wheel_next_tick(const struct wheel *w) {
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
-		uint64_t now = w->now_tick >> wheel_shift(level);
+		const unsigned shift = level * WHEEL_SLOT_BITS;
+		uint64_t now = w->now_tick >> shift;
 		uint64_t slot = wheel_find(w, level, (now & SLOT_MASK) + 1, SLOTS);
 		if (slot < SLOTS) {
-			return (now - (now & SLOT_MASK) + slot) << wheel_shift(level);
+			return (now - (now & SLOT_MASK) + slot) << shift;
 		}
 	}
-	uint64_t now = w->now_tick >> wheel_shift(TOP);
+	uint64_t now = w->now_tick >> TOP_SHIFT;
 	uint64_t slot = wheel_find(w, TOP, 0, now & SLOT_MASK);
-	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << wheel_shift(TOP)
-		: NO_TICK;
+	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << TOP_SHIFT : NO_TICK;
 }
 
 /* Takes all timers out of a slot, so that they are placed anew. */
@@ -136,12 +127,13 @@ static void wheel_open(struct wheel *w, unsigned level, uint64_t slot) {
 static void wheel_advance(struct wheel *w, uint64_t tick) {
 	w->now_tick = tick;
 	for (unsigned level = TOP; level > 0; level--) {
-		if (tick & ((UINT64_C(1) << wheel_shift(level)) - 1)) {
+		const unsigned shift = level * WHEEL_SLOT_BITS;
+		if (tick & ((UINT64_C(1) << shift) - 1)) {
 			/* The tick is in the middle of this level's slot, which was emptied when it
 			 * began. */
 			continue;
 		}
-		wheel_open(w, level, (tick >> wheel_shift(level)) & SLOT_MASK);
+		wheel_open(w, level, (tick >> shift) & SLOT_MASK);
 	}
 }
 
@@ -149,7 +141,7 @@ struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t 
 	if (now_ns > w->now_ns) {
 		w->now_ns = now_ns;
 	}
-	uint64_t target = wheel_tick_below(w->now_ns);
+	const uint64_t target = w->now_ns > 0 ? (uint64_t)w->now_ns >> WHEEL_TICK_BITS : 0;
 	while (*budget > 0) {
 		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]),
 			*moves = due ? NULL : list_first(&w->moving);
@@ -157,12 +149,11 @@ struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t 
 			struct wheel_timer *t =
 				CONTAINER_OF(due ? due : moves, struct wheel_timer, link);
 			--*budget;
+			wheel_disarm(w, t);
 			if (due) {
 				CHECK(t->tick <= w->now_tick);
-				wheel_disarm(w, t);
 				return t;
 			}
-			wheel_unlink(w, t);
 			wheel_place(w, t);
 			continue;
 		}

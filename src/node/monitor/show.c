@@ -27,9 +27,7 @@ static void show_response(struct page *p, const struct buffer *packed) {
 	unpack_array(&u);
 	unpack_uint(&u, UINT64_MAX);
 	unpack_uint(&u, UINT64_MAX);
-	if (unpack_peek(&u) == UNPACK_NIL) {
-		unpack_skip(&u);
-	}
+	(void)unpack_nil(&u);
 	json_page_object(p, &u);
 }
 

@@ -52,34 +52,33 @@ bool client_method_changes(enum client_method method) {
 }
 
 bool client_method_op(enum client_method method, enum core_op *out) {
-	static const struct {
-		enum client_method method;
-		enum core_op op;
-	} rows[] = {
-		{ CLIENT_ACQUIRE, CORE_ACQUIRE },
-		{ CLIENT_EXTEND, CORE_EXTEND },
-		{ CLIENT_UPDATE, CORE_UPDATE },
-		{ CLIENT_RELEASE, CORE_RELEASE },
-		{ CLIENT_GET, CORE_GET },
-		{ CLIENT_LIST, CORE_LIST },
-		{ CLIENT_WAIT, CORE_WAIT },
-		{ CLIENT_WAITERS, CORE_WAITERS },
-		{ CLIENT_BREAK, CORE_BREAK },
-		{ CLIENT_DOWNGRADE, CORE_DOWNGRADE },
-		{ CLIENT_TRANSFER, CORE_TRANSFER },
-		{ CLIENT_ASK_RELEASE, CORE_ASK },
-		{ CLIENT_EXPLAIN, CORE_EXPLAIN },
+	static const uint8_t ops[CLIENT_METHODS] = {
+		[CLIENT_ACQUIRE] = CORE_ACQUIRE,
+		[CLIENT_EXTEND] = CORE_EXTEND,
+		[CLIENT_UPDATE] = CORE_UPDATE,
+		[CLIENT_RELEASE] = CORE_RELEASE,
+		[CLIENT_GET] = CORE_GET,
+		[CLIENT_LIST] = CORE_LIST,
+		[CLIENT_WAIT] = CORE_WAIT,
+		[CLIENT_WAITERS] = CORE_WAITERS,
+		[CLIENT_BREAK] = CORE_BREAK,
+		[CLIENT_DOWNGRADE] = CORE_DOWNGRADE,
+		[CLIENT_TRANSFER] = CORE_TRANSFER,
+		[CLIENT_ASK_RELEASE] = CORE_ASK,
+		[CLIENT_EXPLAIN] = CORE_EXPLAIN,
+		[CLIENT_CLUSTER_ADD_REPLICA] = CORE_CHANGE,
+		[CLIENT_CLUSTER_PROMOTE] = CORE_CHANGE,
+		[CLIENT_CLUSTER_DEMOTE] = CORE_CHANGE,
+		[CLIENT_CLUSTER_REMOVE] = CORE_CHANGE,
+		[CLIENT_CLUSTER_REPLACE] = CORE_CHANGE,
+		[CLIENT_CLUSTER_SET_NODES] = CORE_CHANGE,
+		[CLIENT_CLUSTER_SET_TIMING] = CORE_CHANGE,
+		[CLIENT_CLUSTER_FORCE] = CORE_CHANGE,
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		if (rows[i].method == method) {
-			*out = rows[i].op;
-			return true;
-		}
-	}
-	if (!client_method_changes(method)) {
+	if (ops[method] == CORE_NONE) {
 		return false;
 	}
-	*out = CORE_CHANGE;
+	*out = (enum core_op)ops[method];
 	return true;
 }
 
@@ -111,24 +110,19 @@ void *client_list_room(const struct allocator *alloc, struct client_room *room, 
 	return (uint8_t *)room->items + count * item_bytes;
 }
 
-/* Returns the eight hex digits of a number, each in a byte, the first one in the highest. All are
- * worked out at once: each of these steps moves the upper halves apart from the lower ones, until
- * every byte has four bits. */
-static uint64_t client_hex(uint32_t number) {
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t x = number;
-	x = (x & 0xffff0000) << 16 | (x & 0xffff);
-	x = (x & UINT64_C(0x0000ff000000ff00)) << 8 | (x & UINT64_C(0x000000ff000000ff));
-	x = (x & UINT64_C(0x00f000f000f000f0)) << 4 | (x & UINT64_C(0x000f000f000f000f));
-	/* A byte that is 10 or more carries into its fifth bit. */
-	const uint64_t letters = (x + ones * 6) >> 4 & ones;
-	return x + ones * '0' + letters * ('a' - '0' - 10);
-}
-
+/* Works out eight digits at once, each in a byte, the first one in the highest: each of the steps
+ * moves the upper halves apart from the lower ones, until every byte has four bits. */
 void client_lock_id_format(struct id128 id, char out[CLIENT_LOCK_ID_DIGITS]) {
+	const uint64_t ones = UINT64_C(0x0101010101010101);
 	for (size_t i = 0; i < sizeof id.b; i += 4) {
-		pack_put_be((uint8_t *)out + 2 * i, client_hex((uint32_t)unpack_be(id.b + i, 4)),
-			8);
+		uint64_t x = unpack_be(id.b + i, 4);
+		x = (x & 0xffff0000) << 16 | (x & 0xffff);
+		x = (x & UINT64_C(0x0000ff000000ff00)) << 8 | (x & UINT64_C(0x000000ff000000ff));
+		x = (x & UINT64_C(0x00f000f000f000f0)) << 4 | (x & UINT64_C(0x000f000f000f000f));
+		/* A byte that is 10 or more carries into its fifth bit. */
+		const uint64_t letters = (x + ones * 6) >> 4 & ones;
+		x += ones * '0' + letters * ('a' - '0' - 10);
+		pack_put_be((uint8_t *)out + 2 * i, x, 8);
 	}
 }
 

@@ -174,7 +174,6 @@ enum client_event_type {
 	 * encoded. */
 	CLIENT_EVENT_OTHER
 };
-const char *client_event_name(enum client_event_type type);
 
 /* The size of a position on the wire. It is a bin of `log` and `sequence` in network byte order,
  * and callers treat it as opaque. */

@@ -196,8 +196,7 @@ bool client_field_take(const struct client_field_set *set, struct slice name, st
 		if (!slice_equal(name, slice_str(field->name))) {
 			continue;
 		}
-		if (unpack_peek(u) == UNPACK_NIL) {
-			unpack_skip(u);
+		if (unpack_nil(u)) {
 			return true;
 		}
 		field_take_value(u, field, (char *)set->base + field->offset);

@@ -53,14 +53,10 @@ static inline uint8_t *pack_room(const struct pack *k, size_t bytes) {
 	return !k->error && out->capacity - out->size >= bytes ? out->data + out->size : NULL;
 }
 
-static inline void pack_filled(struct pack *k, const uint8_t *end) {
-	k->out->size = (size_t)(end - k->out->data);
-}
-
 void pack_uint_long(struct pack *k, uint64_t value) {
 	uint8_t *p = pack_room(k, PACK_HEAD_MAX);
 	if (p) {
-		pack_filled(k, pack_put_uint_long(p, value));
+		k->out->size += (size_t)(pack_put_uint_long(p, value) - p);
 	} else {
 		(void)pack_buffer_uint64(k, value);
 	}
@@ -84,7 +80,7 @@ void pack_str(struct pack *k, struct slice s) {
 	if (p && s.size > 0) {
 		(void)pack_room_str(&p, s.size);
 		(void)pack_put_bytes(&p, s.data, s.size);
-		pack_filled(k, p);
+		k->out->size = (size_t)(p - k->out->data);
 	} else {
 		(void)pack_buffer_str(k, s.size);
 		(void)pack_bytes(k, s.data, s.size);

@@ -13,57 +13,43 @@
 /* The answer to a container, which stops the parser at its head. */
 enum { HEAD_IS_ALL = -3 };
 
-static inline char head_root(struct unpack_head *h) {
-	*h = (struct unpack_head){ .type = UNPACK_NIL };
-	return 0;
-}
-
-static inline int head_number(struct unpack_head *h, enum unpack_type type, uint64_t number) {
+/* Notes what the parser has found. A number has no size, and what has a size is no number. */
+static inline int head_found(struct unpack_head *h, enum unpack_type type, uint64_t number,
+	uint32_t size) {
 	h->type = type;
 	h->number = number;
-	return 0;
-}
-
-static inline int head_signed(struct unpack_head *h, int64_t number) {
-	return head_number(h, number < 0 ? UNPACK_NEGATIVE : UNPACK_UINT, (uint64_t)number);
-}
-
-static inline int head_size(struct unpack_head *h, enum unpack_type type, uint32_t size) {
-	h->type = type;
 	h->size = size;
-	return 0;
-}
-
-static inline int head_container(struct unpack_head *h, enum unpack_type type, uint32_t size) {
-	(void)head_size(h, type, size);
-	return HEAD_IS_ALL;
+	return type >= UNPACK_ARRAY ? HEAD_IS_ALL : 0;
 }
 
 /* These are the callbacks, by the names that the template gives them. `o` would be an object of a
  * tree, which we do not build. */
-#define head_on_root(h) head_root(*(h))
+#define head_on_root(h) ((void)(h), 0)
 #define head_on_nil(h, o) (*(o) = 0, 0)
-#define head_on_true(h, o) (*(o) = 0, head_number(*(h), UNPACK_BOOL, 1))
-#define head_on_false(h, o) (*(o) = 0, head_number(*(h), UNPACK_BOOL, 0))
-#define head_on_uint8(h, n, o) (*(o) = 0, head_number(*(h), UNPACK_UINT, n))
+#define head_on_true(h, o) (*(o) = 0, head_found(*(h), UNPACK_BOOL, 1, 0))
+#define head_on_false(h, o) (*(o) = 0, head_found(*(h), UNPACK_BOOL, 0, 0))
+#define head_on_uint8(h, n, o) (*(o) = 0, head_found(*(h), UNPACK_UINT, n, 0))
 #define head_on_uint16 head_on_uint8
 #define head_on_uint32 head_on_uint8
 #define head_on_uint64 head_on_uint8
-#define head_on_int8(h, n, o) (*(o) = 0, head_signed(*(h), n))
+#define head_on_int8(h, n, o) \
+	(*(o) = 0, head_found(*(h), (n) < 0 ? UNPACK_NEGATIVE : UNPACK_UINT, (uint64_t)(n), 0))
 #define head_on_int16 head_on_int8
 #define head_on_int32 head_on_int8
 #define head_on_int64 head_on_int8
-#define head_on_float(h, n, o) ((void)(n), *(o) = 0, head_number(*(h), UNPACK_FLOAT, 0))
+#define head_on_float(h, n, o) ((void)(n), *(o) = 0, head_found(*(h), UNPACK_FLOAT, 0, 0))
 #define head_on_double head_on_float
-#define head_on_array(h, n, o) (*(o) = 0, head_container(*(h), UNPACK_ARRAY, n))
-#define head_on_map(h, n, o) (*(o) = 0, head_container(*(h), UNPACK_MAP, n))
+#define head_on_array(h, n, o) (*(o) = 0, head_found(*(h), UNPACK_ARRAY, 0, n))
+#define head_on_map(h, n, o) (*(o) = 0, head_found(*(h), UNPACK_MAP, 0, n))
 #define head_on_array_item(h, c, o) ((void)(c), (void)(o), 0)
 #define head_on_map_item(h, c, k, o) ((void)(c), (void)(k), (void)(o), 0)
-#define head_on_str(h, b, p, n, o) ((void)(b), (void)(p), *(o) = 0, head_size(*(h), UNPACK_STR, n))
-#define head_on_bin(h, b, p, n, o) ((void)(b), (void)(p), *(o) = 0, head_size(*(h), UNPACK_BIN, n))
+#define head_on_str(h, b, p, n, o) \
+	((void)(b), (void)(p), *(o) = 0, head_found(*(h), UNPACK_STR, 0, n))
+#define head_on_bin(h, b, p, n, o) \
+	((void)(b), (void)(p), *(o) = 0, head_found(*(h), UNPACK_BIN, 0, n))
 /* The parser counts the byte of the kind. */
 #define head_on_ext(h, b, p, n, o) \
-	((void)(b), (void)(p), *(o) = 0, head_size(*(h), UNPACK_EXT, (uint32_t)(n)-1))
+	((void)(b), (void)(p), *(o) = 0, head_found(*(h), UNPACK_EXT, 0, (uint32_t)(n)-1))
 
 #define msgpack_unpack_func(type, name) static inline type head##name
 #define msgpack_unpack_callback(name) head_on##name
@@ -90,6 +76,7 @@ enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out) {
 	struct head_context parser;
 	parser.user = out;
 	size_t used = 0;
+	*out = (struct unpack_head){ .type = UNPACK_NIL };
 	head_init(&parser);
 	const int result = head_execute(&parser, (const char *)in.data, in.size, &used);
 	out->head_bytes = (uint32_t)used;
@@ -148,28 +135,30 @@ static __attribute__((noinline)) uint64_t unpack_uint_parsed(struct unpack *u) {
 }
 
 /* Times, tokens and round numbers take more than one byte, and are half of the numbers between
- * nodes. Where the longest of them fits, they are read with msgpack-c's loads alone, the longest
- * of them first, as it is the most frequent one. The parser judges of everything else. */
+ * nodes. They are read with msgpack-c's loads alone, the longest of them first, as it is the most
+ * frequent one. The parser judges of everything else. */
 uint64_t unpack_uint_long(struct unpack *u) {
 	const uint8_t *p = u->p;
-	if (u->bad || unpack_left(u) < UNPACK_HEAD_MAX) {
-		return unpack_uint_parsed(u);
-	}
-	if (*p == 0xcf) {
+	const size_t left = u->bad ? 0 : unpack_left(u);
+	if (left >= 9 && *p == 0xcf) {
 		uint64_t n64;
 		u->p += 9;
 		_msgpack_load64(uint64_t, p + 1, &n64);
 		return n64;
 	}
-	if (*p == 0xce) {
+	if (left >= 5 && *p == 0xce) {
 		uint32_t n32;
 		u->p += 5;
 		_msgpack_load32(uint32_t, p + 1, &n32);
 		return n32;
 	}
-	if (*p == 0xcd) {
+	if (left >= 3 && *p == 0xcd) {
 		u->p += 3;
 		return unpack_be(p + 1, 2);
+	}
+	if (left >= 2 && *p == 0xcc) {
+		u->p += 2;
+		return p[1];
 	}
 	return unpack_uint_parsed(u);
 }
@@ -191,17 +180,6 @@ bool unpack_bool(struct unpack *u) {
 	return unpack_expect(u, UNPACK_BOOL, &h) && h.number;
 }
 
-/* Takes the bytes behind a head. */
-static struct slice unpack_body(struct unpack *u, const struct unpack_head *h, size_t max) {
-	if (h->size > max) {
-		u->bad = true;
-		return slice_of(NULL, 0);
-	}
-	struct slice s = slice_of(u->p, h->size);
-	u->p += h->size;
-	return s;
-}
-
 /* Takes a byte string below 256 bytes: ids, keys and owners are short. Returns false, and takes
  * nothing, if the next object is none, or is not all there. */
 static inline bool unpack_short_bin(struct unpack *u, size_t max, struct slice *out) {
@@ -214,15 +192,19 @@ static inline bool unpack_short_bin(struct unpack *u, size_t max, struct slice *
 	return true;
 }
 
-/* The same for a string below 32 bytes, as the names in maps are. */
+/* The same for a string, as the names in maps are, and lock ids as text. */
 static inline bool unpack_short_str(struct unpack *u, size_t max, struct slice *out) {
 	const size_t left = unpack_left(u);
-	if (u->bad || left < 1 || (u->p[0] & 0xe0) != 0xa0 || (u->p[0] & 0x1fu) > left - 1 ||
-		(u->p[0] & 0x1fu) > max) {
+	if (u->bad || left < 2) {
 		return false;
 	}
-	*out = slice_of(u->p + 1, u->p[0] & 0x1f);
-	u->p += 1 + out->size;
+	const bool fixed = (u->p[0] & 0xe0) == 0xa0;
+	const size_t head = fixed ? 1 : 2, size = fixed ? u->p[0] & 0x1fu : u->p[1];
+	if ((!fixed && u->p[0] != 0xd9) || size > left - head || size > max) {
+		return false;
+	}
+	*out = slice_of(u->p + head, size);
+	u->p += head + size;
 	return true;
 }
 
@@ -232,9 +214,14 @@ static __attribute__((noinline)) struct slice unpack_string_parsed(struct unpack
 	bool bin, bool str) {
 	struct unpack_head h;
 	if (unpack_take(u, &h)) {
-		u->bad = !(bin && h.type == UNPACK_BIN) && !(str && h.type == UNPACK_STR);
+		u->bad = h.size > max ||
+			(!(bin && h.type == UNPACK_BIN) && !(str && h.type == UNPACK_STR));
 	}
-	return u->bad ? slice_of(NULL, 0) : unpack_body(u, &h, max);
+	if (u->bad) {
+		return slice_of(NULL, 0);
+	}
+	u->p += h.size;
+	return slice_of(u->p - h.size, h.size);
 }
 
 struct slice unpack_bin(struct unpack *u, size_t max) {
@@ -286,7 +273,11 @@ uint32_t unpack_array(struct unpack *u) {
 }
 
 uint32_t unpack_map(struct unpack *u) {
+	const size_t left = unpack_left(u);
 	uint32_t count;
+	if (!u->bad && left > 0 && (*u->p & 0xf0) == 0x80 && 2 * (*u->p & 0x0fu) < left) {
+		return *u->p++ & 0x0f;
+	}
 	/* The head that libpawl writes in front of the parameters of a request. */
 	return unpack_container16(u, 0xde, 2, &count) ? count
 		: unpack_container_parsed(u, UNPACK_MAP);

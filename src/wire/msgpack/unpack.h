@@ -41,9 +41,6 @@ struct unpack_head {
 	uint64_t number;
 };
 
-/* Bytes of the largest head or number. */
-#define UNPACK_HEAD_MAX 9
-
 enum unpack_found {
 	UNPACK_FOUND,
 
@@ -95,6 +92,9 @@ UNPACK_INLINE enum unpack_type unpack_peek(struct unpack *u) {
 		if (first == 0xc4) {
 			return UNPACK_BIN;
 		}
+		if (first == 0xd9) {
+			return UNPACK_STR;
+		}
 		if (first >= 0xcc && first <= 0xcf) {
 			return UNPACK_UINT;
 		}
@@ -120,6 +120,15 @@ UNPACK_INLINE uint64_t unpack_uint(struct unpack *u, uint64_t max) {
 		return 0;
 	}
 	return value;
+}
+
+/* If the next object is a nil, takes it and returns true. */
+UNPACK_INLINE bool unpack_nil(struct unpack *u) {
+	if (u->bad || u->p == u->end || *u->p != 0xc0) {
+		return false;
+	}
+	u->p++;
+	return true;
 }
 
 /* Takes any whole number that fits. */

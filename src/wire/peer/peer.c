@@ -40,13 +40,11 @@ enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_bod
 /* Appends the head of a frame. The prefix before it is written later, when the size is known. */
 static int peer_head_encode(const struct frame *frame, struct buffer *out) {
 	CHECK((frame->flags & ~FRAME_FLAGS) == 0);
-	if (FRAME_HEAD_MAX > out->max - out->size) {
-		return PAWL_ETOOLARGE;
+	const int error = buffer_room(out, FRAME_HEAD_MAX);
+	if (error) {
+		return error;
 	}
-	uint8_t *start = buffer_reserve(out, FRAME_HEAD_MAX);
-	if (!start) {
-		return PAWL_ENOMEM;
-	}
+	uint8_t *start = out->data + out->size;
 	uint8_t *p = pack_put_array(start + PEER_PREFIX_BYTES, FRAME_ELEMENTS);
 	p = pack_put_uint(p, frame->epoch);
 	p = pack_put_uint(p, frame->config_hash);
@@ -84,31 +82,28 @@ static int peer_copy(const struct frame *frame, size_t first, const struct peer_
 	return n > 0 ? buffer_append(out, c->from->data + of[0].at, bytes) : 0;
 }
 
-/* Appends a message, and remembers where it stands if others are to be copied from this buffer. */
-static int peer_encode_one(const struct message *m, struct peer_copies *c, struct buffer *out) {
-	const size_t at = out->size;
-	const int error = peer_message_encode(m, out);
-	if (m->same && c && !error && (c->from == NULL || c->from == out) &&
-		c->count < sizeof c->of / sizeof *c->of) {
-		c->from = out;
-		c->of[c->count++] = (struct peer_copy){ m->same, at, out->size - at };
-	}
-	return error;
-}
-
+/* Appends the messages, and remembers where they stand if others are to be copied from this
+ * buffer. */
 static int peer_messages_encode(const struct frame *frame, struct peer_copies *c,
 	struct buffer *out) {
 	const bool copies = c && c->from && c->from != out;
 	size_t next = 0, n = 0;
 	int error = 0;
 	for (size_t i = 0; i < frame->count && !error; i += n) {
+		const struct message *m = &frame->messages[i];
+		const size_t at = out->size;
 		n = 0;
-		if (copies && frame->messages[i].same) {
+		if (copies && m->same) {
 			error = peer_copy(frame, i, c, &next, &n, out);
 		}
-		if (!error && n == 0) {
-			error = peer_encode_one(&frame->messages[i], c, out);
-			n = 1;
+		if (error || n > 0) {
+			continue;
+		}
+		n = 1;
+		error = peer_message_encode(m, out);
+		if (m->same && c && !copies && !error && c->count < sizeof c->of / sizeof *c->of) {
+			c->from = out;
+			c->of[c->count++] = (struct peer_copy){ m->same, at, out->size - at };
 		}
 	}
 	return error;
@@ -151,12 +146,9 @@ void peer_decoder_done(struct peer_decoder *d) {
 	*d = (struct peer_decoder){ 0 };
 }
 
-/* Makes room for one message behind the `count` that are there. The room doubles as messages really
- * come, whatever the frame has announced. */
-static bool peer_decoder_room(struct peer_decoder *d, size_t count) {
-	if (count < d->capacity) {
-		return true;
-	}
+/* Makes room for more messages. It doubles as messages really come, whatever the frame has
+ * announced. */
+static bool peer_decoder_grow(struct peer_decoder *d) {
 	size_t capacity = d->capacity ? d->capacity * 2 : PEER_CAPACITY_MIN;
 	struct message *grown = alloc_resize(d->alloc, d->messages, d->capacity * sizeof *grown,
 		capacity * sizeof *grown);
@@ -191,8 +183,9 @@ static int peer_head_decode(struct slice body, struct peer_progress *out) {
 	return 0;
 }
 
-static int peer_decode(struct peer_decoder *d, struct slice body, size_t most, message_set last,
+int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t most,
 	struct peer_progress *progress, struct frame *out) {
+	const message_set last = most == SIZE_MAX ? 0 : MESSAGES_LONG;
 	int error = progress->begun ? 0 : peer_head_decode(body, progress);
 	if (error) {
 		return error;
@@ -200,7 +193,7 @@ static int peer_decode(struct peer_decoder *d, struct slice body, size_t most, m
 	struct unpack u = unpack_of(slice_of(body.data + progress->at, body.size - progress->at));
 	size_t n = 0;
 	for (bool goes_on = true; goes_on && n < progress->left && n < most; n++) {
-		if (!peer_decoder_room(d, n)) {
+		if (n == d->capacity && !peer_decoder_grow(d)) {
 			return PAWL_ENOMEM;
 		}
 		peer_message_take(&u, &d->messages[n]);
@@ -223,10 +216,5 @@ static int peer_decode(struct peer_decoder *d, struct slice body, size_t most, m
 
 int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out) {
 	struct peer_progress whole = { .begun = false };
-	return peer_decode(d, body, SIZE_MAX, 0, &whole, out);
-}
-
-int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t most,
-	struct peer_progress *progress, struct frame *out) {
-	return peer_decode(d, body, most, MESSAGES_LONG, progress, out);
+	return peer_frame_decode_some(d, body, SIZE_MAX, &whole, out);
 }

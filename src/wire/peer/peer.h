@@ -104,9 +104,9 @@ struct peer_progress {
 	/* How many messages are still to come, and where in the body the next one begins. */
 	size_t left, at;
 };
-/* Decodes the next messages of a frame: at most `most`, and none after one of MESSAGES_LONG. The
- * frame is complete when nothing is left, and only then it is known that the whole body is good.
- * Otherwise like peer_frame_decode. */
+/* Decodes the next messages of a frame: at most `most`, and none after one of MESSAGES_LONG; all of
+ * them if `most` is SIZE_MAX. The frame is complete when nothing is left, and only then it is known
+ * that the whole body is good. Otherwise like peer_frame_decode. */
 int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t most,
 	struct peer_progress *progress, struct frame *out);
 

@@ -154,10 +154,6 @@ PEER_FOR_A_KIND uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct
 	return p;
 }
 
-static bool peer_ballot_valid(struct ballot b) {
-	return b.clock <= TOKEN_MAX;
-}
-
 static bool peer_part_valid(uint32_t part, uint32_t parts) {
 	return part < parts || (part == 0 && parts == 0);
 }
@@ -175,8 +171,8 @@ PEER_FOR_A_KIND bool peer_message_valid(uint32_t fields, const struct message *m
 		(!(fields & F_IDENTITY) || m->identity.size <= IDENTITY_MAX) &&
 		(!(fields & F_VALUE) || m->value.size <= VALUE_MAX_HARD) &&
 		(!(fields & F_BLOB) || m->blob.size <= BLOB_MAX) &&
-		(!(fields & F_BALLOT) || peer_ballot_valid(m->ballot)) &&
-		(!(fields & F_PREPARED) || peer_ballot_valid(m->prepared)) &&
+		(!(fields & F_BALLOT) || m->ballot.clock <= TOKEN_MAX) &&
+		(!(fields & F_PREPARED) || m->prepared.clock <= TOKEN_MAX) &&
 		(!(fields & F_FLAGS) || (m->flags & ~(uint32_t)MESSAGE_FLAGS) == 0) &&
 		(!(fields & F_STATUS) || (uint64_t)m->status <= STATUS_MAX) &&
 		(!(fields & F_PART) || peer_part_valid(m->part, m->parts)) &&
@@ -198,14 +194,11 @@ PEER_FOR_A_KIND size_t peer_message_bytes_max(uint32_t fields, const struct mess
 /* Appends a message of a kind that has these fields, and returns as peer_message_encode does. */
 PEER_FOR_A_KIND int peer_encode(const struct message *m, uint32_t fields, struct buffer *out) {
 	CHECK(peer_message_valid(fields, m));
-	size_t room = peer_message_bytes_max(fields, m);
-	if (room > out->max - out->size) {
-		return PAWL_ETOOLARGE;
+	const int error = buffer_room(out, peer_message_bytes_max(fields, m));
+	if (error) {
+		return error;
 	}
-	uint8_t *start = buffer_reserve(out, room);
-	if (!start) {
-		return PAWL_ENOMEM;
-	}
+	uint8_t *start = out->data + out->size;
 	uint8_t *p = pack_put_array(start, PEER_ELEMENTS(fields));
 	p = pack_put_uint(p, (uint64_t)m->kind);
 	p = peer_put_low(p, fields, m);

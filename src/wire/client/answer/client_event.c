@@ -9,11 +9,6 @@ static const char *const event_names[CLIENT_EVENT_OTHER] = {
 #undef EVENT_NAME
 };
 
-const char *client_event_name(enum client_event_type type) {
-	CHECK((unsigned)type < CLIENT_EVENT_OTHER);
-	return event_names[type];
-}
-
 #define EVENT_FIELD(member, type) { #member, type, offsetof(struct client_event, member), 0 }
 /* The fields of every event. */
 static const struct client_field event_fields[] = {
@@ -53,12 +48,6 @@ static enum client_event_type event_type(enum core_watch_event_kind kind) {
 	CHECK(false);
 }
 
-/* A holder that has let go has no value any more. */
-static bool event_has_value(enum core_watch_event_kind kind) {
-	return kind == WATCH_EVENT_ACQUIRED || kind == WATCH_EVENT_UPDATED ||
-		kind == WATCH_EVENT_DOWNGRADED;
-}
-
 struct client_event client_event_of(const struct core_watch_event *watch_event, bool show_lock_id) {
 	struct client_event event = {
 		.type = event_type(watch_event->kind),
@@ -86,9 +75,11 @@ struct client_event client_event_of(const struct core_watch_event *watch_event, 
 		.label = watch_event->label
 	};
 	uint32_t without = CLIENT_ENTRY_REMAINING | CLIENT_ENTRY_HELD_FOR;
-	without |= event_has_value(watch_event->kind)
-		? 0
-		: CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
+	/* A holder that has let go has no value any more. */
+	if (event.type != CLIENT_EVENT_ACQUIRED && event.type != CLIENT_EVENT_UPDATED &&
+		event.type != CLIENT_EVENT_DOWNGRADED) {
+		without |= CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
+	}
 	event.entry = client_reply_entry(&core, without);
 	return event;
 }
@@ -102,7 +93,8 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 	pack_array(&k, 1);
 	struct pack_open map = pack_map_open(&k);
 	pack_key(&k, &map, "type");
-	pack_text(&k, client_event_name(event->type));
+	CHECK((unsigned)event->type < CLIENT_EVENT_OTHER);
+	pack_text(&k, event_names[event->type]);
 	client_field_put_all(&k, &map, event_fields, COUNT(event_fields), event, 0);
 	if (event->entry.key.size || event->type != CLIENT_EVENT_OVERFLOW) {
 		client_field_put(&k, &map, &event_key, event);

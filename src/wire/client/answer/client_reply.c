@@ -74,8 +74,7 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 		.closing_for = e->closed_for,
 		.lock_id = e->lock_id,
 		.holders = e->holders,
-		.mode = client_mode_of(&e->terms),
-		.label = client_label_unpack(e->label)
+		.mode = client_mode_of(&e->terms)
 	};
 	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ |
 		CLIENT_ENTRY_TOKEN;
@@ -87,7 +86,11 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 	present |= e->identity.size ? CLIENT_ENTRY_IDENTITY : 0;
 	present |= e->terms.delay ? CLIENT_ENTRY_LOCK_DELAY : 0;
 	present |= e->holders ? CLIENT_ENTRY_HOLDERS : 0;
-	present |= client_mode_present(&entry.mode) | client_label_present(&entry.label);
+	present |= client_mode_present(&entry.mode);
+	if (e->label.size) {
+		entry.label = client_label_unpack(e->label);
+		present |= client_label_present(&entry.label);
+	}
 	entry.present = present & ~without;
 	return entry;
 }

@@ -102,12 +102,6 @@ static void response_take_field(struct response_reader *r, struct slice name, bo
 	}
 }
 
-/* Tells whether the result of the method has the fields of the holder among its own. */
-static bool response_reads(enum client_method method) {
-	return method == CLIENT_GET || method == CLIENT_WAIT || method == CLIENT_EXPLAIN ||
-		method == CLIENT_WATCH;
-}
-
 static void response_take_pair(struct response_reader *r, bool error) {
 	struct slice name = unpack_bytes(&r->u, SIZE_MAX);
 	if (client_method_changes(r->method) && slice_equal(name, slice_str("missing"))) {
@@ -121,7 +115,10 @@ static void response_take_pair(struct response_reader *r, bool error) {
 	} else if (r->method == CLIENT_STATUS) {
 		client_status_take(&r->u, name, &r->out->status);
 	} else {
-		response_take_field(r, name, response_reads(r->method));
+		/* The result of a read has the fields of the holder among its own. */
+		response_take_field(r, name,
+			r->method == CLIENT_GET || r->method == CLIENT_WAIT ||
+				r->method == CLIENT_EXPLAIN || r->method == CLIENT_WATCH);
 	}
 }
 
@@ -156,8 +153,7 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 }
 
 static void response_take_outcome(struct response_reader *r) {
-	if (unpack_peek(&r->u) == UNPACK_NIL) {
-		unpack_skip(&r->u);
+	if (unpack_nil(&r->u)) {
 		response_take_map(r, false);
 		uint32_t needs = response_needs(r->method, r->out->present);
 		r->u.bad = r->u.bad || (needs & ~r->out->present) != 0;

@@ -139,24 +139,13 @@ struct response_list {
 	void (*take)(struct unpack *u, void *item);
 };
 
-/* Returns the list of the method's result, or NULL if it has none. */
-static const struct response_list *response_list_of(enum client_method method) {
-	static const struct response_list keys = { "keys", sizeof(struct client_entry),
-		client_response_take_entry };
-	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter),
-		response_take_waiter };
-	static const struct response_list extended = { "locks", sizeof(struct client_extended),
-		response_take_extended };
-	static const struct response_list acquired = { "locks", sizeof(struct client_acquired),
-		response_take_acquired };
-	static const struct response_list *const lists[CLIENT_METHODS] = {
-		[CLIENT_LIST] = &keys,
-		[CLIENT_WAITERS] = &waiters,
-		[CLIENT_EXTEND] = &extended,
-		[CLIENT_ACQUIRE] = &acquired,
-	};
-	return lists[method];
-}
+/* The list of each method's result; those without one have no name. */
+static const struct response_list response_lists[CLIENT_METHODS] = {
+	[CLIENT_LIST] = { "keys", sizeof(struct client_entry), client_response_take_entry },
+	[CLIENT_WAITERS] = { "waiters", sizeof(struct client_waiter), response_take_waiter },
+	[CLIENT_EXTEND] = { "locks", sizeof(struct client_extended), response_take_extended },
+	[CLIENT_ACQUIRE] = { "locks", sizeof(struct client_acquired), response_take_acquired },
+};
 
 /* Reads a list behind the `count` items that are in the room. Returns how many there are then. */
 static size_t response_take_items(struct response_reader *r, struct client_room *room, size_t count,
@@ -200,8 +189,7 @@ static void response_take_promise(struct unpack *u, struct client_report *report
 		{ "lock_id", FIELD_ID, offsetof(struct client_report, promise_lock_id), 0 },
 	};
 	struct client_field_set set = { fields, COUNT(fields), report, NULL }, none = { 0 };
-	if (unpack_peek(u) == UNPACK_NIL) {
-		unpack_skip(u);
+	if (unpack_nil(u)) {
 		return;
 	}
 	report->promised = true;
@@ -253,8 +241,8 @@ static void response_take_masters(struct response_reader *r) {
 }
 
 bool client_response_take_lists(struct response_reader *r, struct slice name, bool error) {
-	const struct response_list *list = error ? NULL : response_list_of(r->method);
-	if (list && slice_equal(name, slice_str(list->name))) {
+	const struct response_list *list = &response_lists[r->method];
+	if (!error && list->name && slice_equal(name, slice_str(list->name))) {
 		response_take_list(r, list);
 	} else if (slice_equal(name, slice_str("holders"))) {
 		response_take_holders(r);

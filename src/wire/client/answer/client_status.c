@@ -424,8 +424,7 @@ static bool status_take_inner(struct unpack *u, const struct client_field *field
 	struct client_status *out) {
 	const struct client_field_set sets[] = { { fields, count, out, NULL },
 		{ &age_field, fields == following_fields, out, NULL } };
-	if (unpack_peek(u) == UNPACK_NIL) {
-		unpack_skip(u);
+	if (unpack_nil(u)) {
 		return false;
 	}
 	status_take_map(u, sets, COUNT(sets));

@@ -219,22 +219,16 @@ static inline bool param_named(const struct client_param_rule *rule, struct slic
 	return memcmp(own, name.data, size) == 0;
 }
 
-/* Searches the rules from the first one of these up to the one before `end`. */
-static inline const struct client_param_rule *param_between(const struct client_param_rule *rule,
-	const struct client_param_rule *end, unsigned method, struct slice name) {
-	for (; rule < end; rule++) {
+const struct client_param_rule *client_param_find(unsigned method, struct slice name,
+	const struct client_param_rule *after) {
+	const struct client_param_rule *rule = after ? after : param_rules + PARAM_RULES - 1;
+	for (size_t i = 0; i < PARAM_RULES; i++) {
+		rule = rule + 1 < param_rules + PARAM_RULES ? rule + 1 : param_rules;
 		if ((rule->methods & METHOD_BIT(method)) && param_named(rule, name)) {
 			return rule;
 		}
 	}
 	return NULL;
-}
-
-const struct client_param_rule *client_param_find(unsigned method, struct slice name,
-	const struct client_param_rule *after) {
-	const struct client_param_rule *next = after ? after + 1 : param_rules,
-		*found = param_between(next, param_rules + PARAM_RULES, method, name);
-	return found ? found : param_between(param_rules, next, method, name);
 }
 
 const char *client_param_name(unsigned method, uint64_t bit) {

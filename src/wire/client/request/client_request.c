@@ -27,32 +27,19 @@ struct request_reader {
 	const struct client_param_rule *last;
 };
 
-/* Refuses the request. The first refusal counts. PAWL_EPROTOCOL has no code on the wire, so the
- * client is told bad_request. */
+/* Refuses the request. The first refusal counts; none does once the bytes have ended too early
+ * (request_end). */
 static void request_refuse(struct request_reader *r, int error, struct slice field,
 	const char *message) {
-	if (!r->error) {
+	if (!r->error && !r->u.bad) {
 		r->error = error;
 		*r->refusal = (struct client_refusal){
-			.error = error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error,
-			.field = field,
-			.message = message
-		};
+			.error = error, .field = field, .message = message };
 	}
 }
 
 static void request_refuse_text(struct request_reader *r, const char *field, const char *message) {
 	request_refuse(r, PAWL_EBADREQUEST, slice_str(field), message);
-}
-
-/* Refuses the request, and returns true, if its bytes ended too early. client_scan was not called
- * then, or the request is nested deeper than any that we know. */
-static bool request_broken(struct request_reader *r) {
-	if (r->u.bad) {
-		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0),
-			"this is not a MessagePack-RPC request: [0, msgid, method, [params]]");
-	}
-	return r->u.bad;
 }
 
 static void request_take_list(struct request_reader *r, const struct client_param_rule *rule,
@@ -63,10 +50,10 @@ static void request_take_param(struct request_reader *r, unsigned method,
 	struct slice name = slice_of(NULL, 0);
 	if (unpack_peek(&r->u) == UNPACK_STR) {
 		name = unpack_str(&r->u, SIZE_MAX);
-	} else if (!r->u.bad) {
+	} else {
 		request_refuse_text(r, "params", "names of parameters must be strings");
 	}
-	if (request_broken(r) || r->error) {
+	if (r->u.bad || r->error) {
 		return;
 	}
 	const struct client_param_rule *rule = r->last = client_param_find(method, name, r->last);
@@ -86,32 +73,29 @@ static void request_take_param(struct request_reader *r, unsigned method,
 	}
 	int error = PAWL_EBADREQUEST;
 	const char *problem = rule->take(&r->u, out, &error);
-	if (!request_broken(r) && problem) {
+	if (problem) {
 		request_refuse(r, error, name, problem);
 	}
 }
 
-/* Refuses the request if a parameter is missing. It names the one with the lowest bit. */
-static void request_require(struct request_reader *r, unsigned method, uint64_t missing) {
-	if (missing && !r->error) {
-		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)),
-			"is missing: this method needs it");
-	}
+/* Refuses the request because parameters are missing. It names the one with the lowest bit. */
+static void request_refuse_missing(struct request_reader *r, unsigned method, uint64_t missing) {
+	request_refuse_text(r, client_param_name(method, missing & (~missing + 1)),
+		"is missing: this method needs it");
 }
 
 /* Reads the parameters, but stops behind the first piece of a long list. */
 static void request_take_pairs(struct request_reader *r, unsigned method, uint32_t pairs,
 	struct client_request *out) {
-	for (; pairs > 0 && !r->error && r->d->rest.left == 0; pairs--) {
+	for (; pairs > 0 && !r->error && !r->u.bad && r->d->rest.left == 0; pairs--) {
 		request_take_param(r, method, out);
 	}
 	r->d->rest.pairs = pairs;
-	request_broken(r);
 }
 
 static void request_take_map(struct request_reader *r, unsigned method,
 	struct client_request *out) {
-	if (unpack_peek(&r->u) != UNPACK_MAP && !r->u.bad) {
+	if (unpack_peek(&r->u) != UNPACK_MAP) {
 		request_refuse_text(r, "params",
 			"must be one map with the parameters by name, in an array: [{...}]");
 		return;
@@ -124,7 +108,10 @@ static void request_take_item(struct request_reader *r, unsigned method,
 	struct client_request *item) {
 	memset(item, 0, offsetof(struct client_request, label_bytes));
 	request_take_map(r, method, item);
-	request_require(r, method, client_param_required(method) & ~item->present);
+	const uint64_t missing = client_param_required(method) & ~item->present;
+	if (missing) {
+		request_refuse_missing(r, method, missing);
+	}
 }
 
 static void request_take_lock(struct request_reader *r, void *out) {
@@ -166,7 +153,7 @@ static uint32_t request_take_piece(struct request_reader *r, const struct reques
 	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
 	const uint32_t piece = list->in_pieces ? r->d->piece : 0,
 		end = piece && count - done > piece ? done + piece : count;
-	for (; done < end && !r->error; done++) {
+	for (; done < end && !r->error && !r->u.bad; done++) {
 		void *item = client_list_room(r->d->alloc, room, done, list->item_bytes);
 		if (!item) {
 			r->error = PAWL_ENOMEM;
@@ -175,20 +162,17 @@ static uint32_t request_take_piece(struct request_reader *r, const struct reques
 		list->take(r, item);
 	}
 	r->d->rest = (struct client_rest){ r->u.p, done, count - end, 0 };
-	return r->error ? 0 : count;
+	return r->error || r->u.bad ? 0 : count;
 }
 
 /* Reads a list, or its first piece, into the decoder's first room. Returns how many items the list
  * has, or 0 if the request is refused or there is no memory. */
 static uint32_t request_take_items(struct request_reader *r, const struct request_list *list) {
-	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+	if (unpack_peek(&r->u) != UNPACK_ARRAY) {
 		request_refuse_text(r, "locks", list->must_be);
 		return 0;
 	}
 	uint32_t count = unpack_array(&r->u);
-	if (request_broken(r)) {
-		return 0;
-	}
 	if (count < 1 || count > list->max) {
 		request_refuse_text(r, "locks", list->must_have);
 		return 0;
@@ -241,19 +225,18 @@ static void request_take_locks(struct request_reader *r, struct client_request *
 static void request_take_nodes(struct request_reader *r, bool masters, struct client_request *out) {
 	const char *field = masters ? "masters" : "replicas";
 	struct core_change *change = &out->change;
-	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+	if (unpack_peek(&r->u) != UNPACK_ARRAY) {
 		request_refuse_text(r, field,
 			"must be a list of names, each alone or as name=host:port");
 		return;
 	}
 	uint32_t count = unpack_array(&r->u);
-	if (!request_broken(r) &&
-		((masters && count == 0) ||
-			count > (masters ? MASTERS_MAX : CONFIG_NODES_MAX - MASTERS_MAX))) {
+	if ((masters && count == 0) ||
+		count > (masters ? MASTERS_MAX : CONFIG_NODES_MAX - MASTERS_MAX)) {
 		request_refuse_text(r, field,
 			masters ? "must name 1 to 9 nodes" : "must name at most 39 nodes");
 	}
-	for (uint32_t i = 0; i < count && !r->error; i++) {
+	for (uint32_t i = 0; i < count && !r->error && !r->u.bad; i++) {
 		struct core_change_node *node = client_list_room(r->d->alloc,
 			&r->d->rooms[CLIENT_LIST_FIRST], change->node_count, sizeof *node);
 		if (!node) {
@@ -262,7 +245,7 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 		}
 		int error = PAWL_EBADREQUEST;
 		const char *problem = client_take_node(&r->u, node, &error);
-		if (!request_broken(r) && problem) {
+		if (problem) {
 			request_refuse(r, error, slice_str(field), problem);
 		}
 		node->master = masters;
@@ -286,7 +269,7 @@ static void request_take_list(struct request_reader *r, const struct client_para
 static void request_check_change(struct request_reader *r, struct client_request *out) {
 	const char *field = "params";
 	const char *problem = client_change_problem(out, &field);
-	if (problem && !r->error) {
+	if (problem) {
 		request_refuse_text(r, field, problem);
 	}
 	if (out->change.node_count) {
@@ -294,13 +277,10 @@ static void request_check_change(struct request_reader *r, struct client_request
 	}
 }
 
-/* Returns which of the required parameters are missing. Refuses those that must not go together
- * with `locks`. */
-static uint64_t request_check_locks(struct request_reader *r, const struct client_request *out) {
-	uint64_t missing = client_param_required(out->method) & ~out->present;
-	if (!(out->present & CLIENT_HAS_LOCKS)) {
-		return missing;
-	}
+/* Returns which of the missing parameters are missing also beside `locks`. Refuses those that must
+ * not go together with it. */
+static uint64_t request_check_locks(struct request_reader *r, const struct client_request *out,
+	uint64_t missing) {
 	if (out->method == CLIENT_EXTEND) {
 		if (out->present
 			& ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_PARTY
@@ -344,44 +324,64 @@ static void request_check_prefix(struct request_reader *r, struct client_request
 
 /* Checks what the table of parameters cannot say. */
 static void request_check_together(struct request_reader *r, struct client_request *out) {
-	const char *field;
-	request_require(r, out->method, request_check_locks(r, out));
+	uint64_t missing = client_param_required(out->method) & ~out->present;
+	if (out->present & CLIENT_HAS_LOCKS) {
+		missing = request_check_locks(r, out, missing);
+	}
+	if (missing) {
+		request_refuse_missing(r, out->method, missing);
+	}
 	if ((out->present & CLIENT_HAS_EXPECT) && (out->present & CLIENT_HAS_VALUE_SEQ)) {
 		request_refuse_text(r, "value_seq",
 			"must not be given together with expect: choose one");
 	}
-	const char *problem = client_terms_problem(out, &field);
-	if (problem) {
-		request_refuse_text(r, field, problem);
+	if (out->present & (CLIENT_HAS_PERMITS | CLIENT_HAS_OF)) {
+		const char *field, *problem = client_terms_problem(out, &field);
+		if (problem) {
+			request_refuse_text(r, field, problem);
+		}
 	}
 	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH ||
 		out->method == CLIENT_CAN) {
 		request_check_prefix(r, out);
 	}
-	if (client_method_changes(out->method)) {
+	if (out->core.op == CORE_CHANGE) {
 		request_check_change(r, out);
 	}
-	out->core.label =
-		slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
+	if (out->present &
+		(CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_ELECTION)) {
+		out->core.label = slice_of(out->label_bytes,
+			client_label_pack(&out->label, out->label_bytes));
+	}
 }
 
-/* The message ends where the request does. */
-static void request_check_end(struct request_reader *r) {
-	if (!r->error && unpack_left(&r->u) != 0) {
-		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "bytes follow the request");
+/* The message ends where the request does. If it ends before, client_scan was not called, or the
+ * request is nested deeper than any that we know. PAWL_EPROTOCOL has no code on the wire, so the
+ * client is told bad_request. Returns what client_request_decode does. */
+static int request_end(struct request_reader *r) {
+	if (!r->error && (r->u.bad || (r->d->rest.left == 0 && unpack_left(&r->u) != 0))) {
+		r->error = PAWL_EPROTOCOL;
+		*r->refusal = (struct client_refusal){
+			.error = PAWL_EBADREQUEST,
+			.message = r->u.bad
+				? "this is not a MessagePack-RPC request: "
+					"[0, msgid, method, [params]]"
+				: "bytes follow the request"
+		};
 	}
+	return r->error;
 }
 
 static void request_take_params(struct request_reader *r, struct client_request *out) {
-	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+	if (unpack_peek(&r->u) != UNPACK_ARRAY) {
 		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
 		return;
 	}
 	uint32_t count = unpack_array(&r->u);
-	if (!request_broken(r) && count > 1) {
+	if (count > 1) {
 		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
 	}
-	if (r->error) {
+	if (r->error || r->u.bad) {
 		return;
 	}
 	if (count == 1) {
@@ -393,14 +393,11 @@ static void request_take_params(struct request_reader *r, struct client_request 
 }
 
 static void request_take_method(struct request_reader *r, struct client_request *out) {
-	if (unpack_peek(&r->u) != UNPACK_STR && !r->u.bad) {
+	if (unpack_peek(&r->u) != UNPACK_STR) {
 		request_refuse_text(r, "method", "must be a string");
 		return;
 	}
 	struct slice name = unpack_str(&r->u, SIZE_MAX);
-	if (request_broken(r)) {
-		return;
-	}
 	if (client_method_find(name, &out->method)) {
 		return;
 	}
@@ -413,9 +410,20 @@ static void request_take_method(struct request_reader *r, struct client_request 
 		"cluster_set_timing, cluster_force");
 }
 
-static void request_defaults(struct client_request *out) {
-	client_method_op(out->method, &out->core.op);
-	if (client_method_changes(out->method)) {
+/* Reads a request, but for the end of its message. What the method does not say otherwise is set
+ * before the parameters are read. */
+static void request_take(struct request_reader *r, struct client_request *out) {
+	memset(out, 0, offsetof(struct client_request, label_bytes));
+	r->d->rest = (struct client_rest){ 0 };
+	r->u.bad = unpack_array(&r->u) != 4 || r->u.bad;
+	/* The type of a request is 0. */
+	unpack_uint(&r->u, 0);
+	out->msgid = (uint32_t)unpack_uint(&r->u, UINT32_MAX);
+	request_take_method(r, out);
+	if (r->error || r->u.bad) {
+		return;
+	}
+	if (client_method_op(out->method, &out->core.op) && out->core.op == CORE_CHANGE) {
 		out->core.change = &out->change;
 		out->change.kind = (enum change_kind)(out->method - CLIENT_CLUSTER_ADD_REPLICA);
 	}
@@ -425,34 +433,14 @@ static void request_defaults(struct client_request *out) {
 	if (out->method == CLIENT_LIST || out->method == CLIENT_CLIENTS) {
 		out->core.limit = CLIENT_LIST_DEFAULT;
 	}
-}
-
-/* Reads a request, but for the end of its message. */
-static void request_take(struct request_reader *r, struct client_request *out) {
-	memset(out, 0, offsetof(struct client_request, label_bytes));
-	r->d->rest = (struct client_rest){ 0 };
-	r->u.bad = unpack_array(&r->u) != 4 || r->u.bad;
-	/* The type of a request is 0. */
-	unpack_uint(&r->u, 0);
-	out->msgid = (uint32_t)unpack_uint(&r->u, UINT32_MAX);
-	if (request_broken(r)) {
-		return;
-	}
-	request_take_method(r, out);
-	if (!r->error) {
-		request_defaults(out);
-		request_take_params(r, out);
-	}
+	request_take_params(r, out);
 }
 
 int client_request_decode(struct client_decoder *d, struct slice message,
 	struct client_request *out, struct client_refusal *refusal) {
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
 	request_take(&r, out);
-	if (d->rest.left == 0) {
-		request_check_end(&r);
-	}
-	return r.error;
+	return request_end(&r);
 }
 
 /* A message of so few bytes can have no more objects than client_request_limits allow, and a
@@ -467,7 +455,7 @@ size_t client_request_decode_short(struct client_decoder *d, struct slice in,
 	struct request_reader r = { .u = unpack_of(slice_of(in.data, size)), .d = d,
 		.refusal = &refusal };
 	request_take(&r, out);
-	return r.error || d->rest.left ? 0 : size - unpack_left(&r.u);
+	return r.error || r.u.bad || d->rest.left ? 0 : size - unpack_left(&r.u);
 }
 
 int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out,
@@ -482,7 +470,6 @@ int client_request_go_on(struct client_decoder *d, struct slice message, struct 
 	if (d->rest.left == 0) {
 		request_take_pairs(&r, out->method, before.pairs, out);
 		request_check_together(&r, out);
-		request_check_end(&r);
 	}
-	return r.error;
+	return request_end(&r);
 }

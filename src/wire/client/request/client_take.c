@@ -18,10 +18,8 @@ const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long
 	return NULL;
 }
 
-static const char *take_key_bytes(struct unpack *u, struct slice *out, int *error) {
-	_Static_assert(KEY_MAX == 512, "the text below says it");
-	return client_take_bytes(u, KEY_MAX, "must be at most 512 bytes", out, error);
-}
+_Static_assert(KEY_MAX == 512, "the text below says it");
+static const char key_is_too_long[] = "must be at most 512 bytes";
 
 static const char *take_value_bytes(struct unpack *u, struct slice *out, int *error) {
 	_Static_assert(VALUE_MAX_HARD == 1 << 20, "the text below says it");
@@ -63,18 +61,19 @@ int client_take_choice(struct unpack *u, const char *zero, const char *one) {
 }
 
 const char *client_take_key(struct unpack *u, struct client_request *r, int *error) {
-	const char *problem = take_key_bytes(u, &r->core.key, error);
+	const char *problem =
+		client_take_bytes(u, KEY_MAX, key_is_too_long, &r->core.key, error);
 	return !problem && r->core.key.size == 0 ? "must not be empty" : problem;
 }
 
 const char *client_take_prefix(struct unpack *u, struct client_request *r, int *error) {
 	/* A list takes nothing but a prefix, so the core needs no flag for it. */
 	r->core.prefix = r->method != CLIENT_LIST;
-	return take_key_bytes(u, &r->core.key, error);
+	return client_take_bytes(u, KEY_MAX, key_is_too_long, &r->core.key, error);
 }
 
 const char *client_take_after(struct unpack *u, struct client_request *r, int *error) {
-	return take_key_bytes(u, &r->core.after, error);
+	return client_take_bytes(u, KEY_MAX, key_is_too_long, &r->core.after, error);
 }
 
 const char *client_take_owner(struct unpack *u, struct client_request *r, int *error) {
