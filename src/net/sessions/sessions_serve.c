@@ -297,10 +297,10 @@ bool sessions_serve(struct sessions *s) {
 	if (s->ended || !list_empty(&s->leaving)) {
 		sessions_end_leaving(s);
 	}
-	struct fair_flow *share = fair_next(&s->ready);
-	if (!share) {
+	if (list_empty(&s->ready.fresh) && list_empty(&s->ready.rest)) {
 		return !list_empty(&s->leaving);
 	}
+	struct fair_flow *share = fair_next(&s->ready);
 	struct instant now = time_source_now(), begun = now;
 	span_ns spent;
 	const span_ns most = sessions_begin_turn(s, now, &spent);
