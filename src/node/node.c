@@ -285,7 +285,7 @@ static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 			"cannot rename the file \"drained\" in %s: is the "
 			"directory writable?", dir);
 	}
-	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
+	if (core_out_persist(node->driver.out, &state, &persisted.persist_seq)) {
 		int error = state_file_write(node->state_file, &state), problem = errno;
 		if (error) {
 			side_file_put_back(node->side);

@@ -22,6 +22,8 @@ struct net_loop {
 	const struct allocator *alloc;
 	/* Bytes as they were read, and the same bytes decrypted. */
 	uint8_t *scratch, *plain;
+	/* The number of the present turn, counted by peers_go_on. */
+	uint64_t turn;
 	/* The handshakes of the connections that this node accepted. */
 	struct handshakes handshakes;
 };

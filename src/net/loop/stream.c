@@ -59,18 +59,16 @@ static void stream_over(struct stream *s, int error, const char *why) {
 
 /* ---- in ---- */
 
-static int stream_deliver(struct stream *s, struct slice bytes, struct instant now) {
+static int stream_deliver(struct stream *s, struct slice bytes) {
+	s->held = s->held || !s->handlers->data;
 	if (s->in.size > 0 || s->held) {
 		int error = buffer_append(&s->in, bytes.data, bytes.size);
-		if (error) {
+		if (error || s->held) {
 			return error;
 		}
 		bytes = buffer_slice(&s->in);
 	}
-	if (s->held) {
-		return 0;
-	}
-	ssize_t taken = s->handlers->data(s->ctx, bytes, now);
+	ssize_t taken = s->handlers->data(s->ctx, bytes, s->heard);
 	if (taken < 0 || s->doomed) {
 		return (int)taken;
 	}
@@ -88,23 +86,23 @@ static void stream_become_open(struct stream *s) {
 	s->handlers->ready(s->ctx);
 }
 
-static void stream_forgive(struct stream *s, struct instant now) {
-	span_ns since = instant_elapsed_short(now, s->forgiven);
+static void stream_forgive(struct stream *s) {
+	span_ns since = instant_elapsed_short(s->heard, s->forgiven);
 	if (tls_engine_late(s->tls) == 0) {
-		s->forgiven = now;
+		s->forgiven = s->heard;
 	} else if (since >= FORGIVE_AFTER) {
 		tls_engine_forgive(s->tls, (uint64_t)(since / FORGIVE_AFTER));
-		s->forgiven = now;
+		s->forgiven = s->heard;
 	}
 }
 
-static int stream_deliver_tls(struct stream *s, struct slice bytes, struct instant now) {
-	stream_forgive(s, now);
+static int stream_deliver_tls(struct stream *s, struct slice bytes) {
+	stream_forgive(s);
 	int error = tls_engine_feed(s->tls, bytes);
 	/* What leaves is a part of the handshake, or the alert that says why it failed. */
-	int pushed = stream_push(s);
-	if (error || pushed) {
-		return error ? error : pushed;
+	int flushed = stream_flush(s);
+	if (error || flushed) {
+		return error ? error : flushed;
 	}
 	if (s->state == STREAM_SHAKING && tls_engine_ready(s->tls)) {
 		stream_become_open(s);
@@ -116,7 +114,7 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 			s->ended = s->held ? n : 0;
 			return s->held ? 0 : n;
 		}
-		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
+		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n));
 		if (error) {
 			return error;
 		}
@@ -124,10 +122,19 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 	return 0;
 }
 
-/* Returns whether what is read can follow what has been kept of a request, without being copied. */
-static bool stream_reads_in_place(const struct stream *s, size_t most) {
-	return s->state == STREAM_OPEN && !s->tls && s->in.size > 0
-		&& s->in.capacity - s->in.size >= most;
+/* Nothing came of a read. */
+static int stream_receive_failed(struct stream *s, ssize_t n) {
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+		return 0;
+	}
+	s->closed_there = n == 0 || errno == ECONNRESET;
+	return PAWL_ECLOSED;
+}
+
+/* We have closed, and the other side goes on sending. */
+static int stream_drop(struct stream *s) {
+	return ++s->dropped < LAST_READS
+		&& instant_elapsed_short(s->heard, s->closing) < LAST_READS_FOR ? 0 : PAWL_ECLOSED;
 }
 
 /* Reads once. The time is read after that, as the protocol wants it (docs/protocol.md, Time: after
@@ -144,33 +151,29 @@ static int stream_receive(struct stream *s) {
 		event_del(s->readable);
 		return 0;
 	}
-	const bool in_place = stream_reads_in_place(s, most);
+	/* What is read then follows what has been kept of a request, without being copied. */
+	const bool in_place = s->state == STREAM_OPEN && !s->tls && s->in.size > 0
+		&& s->in.capacity - s->in.size >= most;
 	uint8_t *to = in_place ? s->in.data + s->in.size : s->loop->scratch;
 	ssize_t n = recv(s->fd, to, most, 0);
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-		return 0;
-	}
 	if (n <= 0) {
-		s->closed_there = n == 0 || errno == ECONNRESET;
-		return PAWL_ECLOSED;
+		return stream_receive_failed(s, n);
 	}
 	s->received += (uint64_t)n;
-	struct instant now = time_source_now();
+	s->heard = time_source_now();
 	if (s->state == STREAM_CLOSING) {
-		return ++s->dropped < LAST_READS
-			&& instant_elapsed_short(now, s->closing) < LAST_READS_FOR
-			? 0 : PAWL_ECLOSED;
+		return stream_drop(s);
 	}
 	if (in_place) {
 		buffer_commit(&s->in, (size_t)n);
-		return stream_deliver(s, slice_of(NULL, 0), now);
+		return stream_deliver(s, slice_of(NULL, 0));
 	}
 	struct slice bytes = slice_of(to, (size_t)n);
 	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
 		stream_over(s, PAWL_ETLS, "the TLS handshake is too large");
 		return 0;
 	}
-	return s->tls ? stream_deliver_tls(s, bytes, now) : stream_deliver(s, bytes, now);
+	return s->tls ? stream_deliver_tls(s, bytes) : stream_deliver(s, bytes);
 }
 
 static void stream_fail(struct stream *s, int error) {
@@ -178,10 +181,10 @@ static void stream_fail(struct stream *s, int error) {
 }
 
 static void stream_read(struct stream *s, bool too_late) {
-	stream_enter(s);
+	s->busy++;
 	int error = s->ended ? s->ended : too_late ? PAWL_ECLOSED : stream_receive(s);
 	if (!s->doomed && s->state == STREAM_OPEN && s->handlers->received) {
-		s->handlers->received(s->ctx);
+		s->handlers->received(s->ctx, s->heard);
 	}
 	if (error && !s->doomed) {
 		stream_fail(s, error);
@@ -189,19 +192,10 @@ static void stream_read(struct stream *s, bool too_late) {
 	stream_leave(s);
 }
 
-/* Whether the owner wants to read later what has arrived. The event is removed only the second
- * time, because most often the turn comes before the socket is looked at again. */
-static bool stream_comes_later(struct stream *s) {
-	if (s->state != STREAM_OPEN || s->ended || !s->handlers->turn
-		|| s->handlers->turn(s->ctx)) {
-		return false;
-	}
-	if (s->late) {
-		s->unwatched = true;
-		event_del(s->readable);
-	}
-	s->late = true;
-	return true;
+/* The socket is not watched for input until stream_watch_again. */
+static void stream_unwatch(struct stream *s) {
+	s->unwatched = true;
+	event_del(s->readable);
 }
 
 static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
@@ -210,8 +204,7 @@ static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	/* The event is removed only now, because most often the input is released before more
 	 * arrives. */
 	if (s->held) {
-		s->unwatched = true;
-		event_del(s->readable);
+		stream_unwatch(s);
 		return;
 	}
 	if (s->accepted && s->state == STREAM_SHAKING && !(what & EV_TIMEOUT)) {
@@ -219,7 +212,13 @@ static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 		handshakes_wait(&s->loop->handshakes, &s->turn, s->urgent);
 		return;
 	}
-	if (!(what & EV_TIMEOUT) && stream_comes_later(s)) {
+	if (!(what & EV_TIMEOUT) && s->state == STREAM_OPEN && !s->ended && s->handlers->turn
+		&& !s->handlers->turn(s->ctx)) {
+		/* Here, too: most often the turn comes before the socket is looked at again. */
+		if (s->late) {
+			stream_unwatch(s);
+		}
+		s->late = true;
 		return;
 	}
 	s->late = false;
@@ -251,25 +250,20 @@ void stream_take(struct stream *s, size_t size) {
 	s->in_done += size;
 }
 
-/* Watches the socket again, where it was unwatched. */
 static void stream_watch_again(struct stream *s) {
-	if (s->unwatched) {
-		s->unwatched = false;
-		stream_listen(s);
-	}
+	s->unwatched = false;
+	stream_listen(s);
 }
 
 void stream_read_late(struct stream *s) {
 	CHECK(s->busy > 0 && !s->held);
 	s->late = false;
-	stream_watch_again(s);
+	if (s->unwatched) {
+		stream_watch_again(s);
+	}
 	if (s->state == STREAM_OPEN && !s->doomed) {
 		stream_read(s, false);
 	}
-}
-
-uint64_t stream_records(const struct stream *s) {
-	return s->tls ? tls_engine_records(s->tls) : 0;
 }
 
 void stream_release(struct stream *s) {
@@ -278,7 +272,9 @@ void stream_release(struct stream *s) {
 	buffer_consume(&s->in, s->in_done);
 	s->in_done = 0;
 	buffer_trim(&s->in, KEEP_HELD_BYTES);
-	stream_watch_again(s);
+	if (s->unwatched) {
+		stream_watch_again(s);
+	}
 	if (s->ended) {
 		event_active(s->readable, EV_READ, 0);
 	}
@@ -311,13 +307,13 @@ static int stream_opened(struct stream *s) {
 	}
 	s->state = STREAM_SHAKING;
 	error = tls_engine_feed(s->tls, slice_of(NULL, 0));
-	return error ? error : stream_push(s);
+	return error ? error : stream_flush(s);
 }
 
 static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
-	stream_enter(s);
+	s->busy++;
 	if (!(what & EV_TIMEOUT) && s->state == STREAM_OPEN && s->handlers->writable) {
 		s->handlers->writable(s->ctx);
 		stream_leave(s);
@@ -329,7 +325,7 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 	if (what & EV_TIMEOUT) {
 		error = PAWL_ECLOSED;
 	} else {
-		error = opening ? stream_opened(s) : stream_push(s);
+		error = opening ? stream_opened(s) : stream_flush(s);
 	}
 	if (error && !s->doomed) {
 		stream_fail(s, error);
@@ -385,9 +381,9 @@ SSL *stream_ssl(const struct stream *s) {
 	return s->tls ? tls_engine_ssl(s->tls) : NULL;
 }
 
-void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent) {
-	*out_received = s->received;
-	*out_sent = s->sent;
+struct stream_counts stream_counts(const struct stream *s) {
+	return (struct stream_counts){ s->received, s->sent,
+		s->tls ? tls_engine_records(s->tls) : 0 };
 }
 
 bool stream_waits_for_turn(const struct stream *s) {

@@ -32,7 +32,7 @@ struct stream_handlers {
 	/* Bytes have arrived. Returns how many of them the owner takes; the others come again
 	 * together with later bytes. `now` was read after the last of them was received. If it
 	 * returns a negative PAWL_E..., the connection is over, and closed() is called with that
-	 * error. */
+	 * error. NULL: the input is held (stream_hold), and received() says that it is there. */
 	ssize_t (*data)(void *ctx, struct slice bytes, struct instant now);
 	/* The connection is over. An `error` of 0 means that the other side closed it in order.
 	 * Afterwards the stream is good for stream_free only. `why` may be NULL. */
@@ -46,9 +46,9 @@ struct stream_handlers {
 	/* False: what has arrived on the open connection is not to be read now. The owner calls
 	 * stream_read_late when its turn has come. NULL: it is read at once. */
 	bool (*turn)(void *ctx);
-	/* Something was read on the open connection, even if no bytes have come of it. May be
-	 * NULL. */
-	void (*received)(void *ctx);
+	/* Something was read on the open connection, even if no bytes have come of it. `now` was
+	 * read after the last byte was received. May be NULL. */
+	void (*received)(void *ctx, struct instant now);
 	/* The socket of the open connection takes bytes again, and the owner calls stream_flush
 	 * when it has time to write. NULL: what is left is written at once. */
 	void (*writable)(void *ctx);
@@ -92,8 +92,9 @@ void stream_free(struct stream *s);
 struct buffer *stream_out(struct stream *s);
 /* Returns how many bytes have not left yet. */
 size_t stream_backlog(const struct stream *s);
-/* Returns 0, or why the connection is broken. In the latter case the owner frees the stream, and
- * closed() is not called. */
+/* Writes until nothing is left or the kernel takes no more, unless the stream is not connected yet,
+ * or is over. Returns 0, or why the connection is broken. In the latter case the owner frees the
+ * stream, and closed() is not called. */
 int stream_flush(struct stream *s);
 
 /* May be called from within data() or later. Input that was not taken stays, nothing more is read,
@@ -113,8 +114,6 @@ void stream_feed(struct stream *s);
 /* Reads what has arrived, for an owner whose turn() said not now. Between stream_enter and
  * stream_leave. */
 void stream_read_late(struct stream *s);
-/* Returns how many records of TLS have been read, as tls_engine_records does; 0 without TLS. */
-uint64_t stream_records(const struct stream *s);
 /* Sets how many bytes are read from the socket in one turn of the loop, at most
  * NET_SCRATCH_BYTES. */
 void stream_set_read_max(struct stream *s, size_t bytes);
@@ -144,8 +143,14 @@ void stream_close(struct stream *s);
 bool stream_waits_for_turn(const struct stream *s);
 /* Returns NULL for a plain connection. */
 SSL *stream_ssl(const struct stream *s);
-/* Gives how many bytes have gone over the network so far, with what TLS adds. */
-void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent);
+/* What has gone over the network so far. */
+struct stream_counts {
+	/* Bytes, with what TLS adds. */
+	uint64_t received, sent;
+	/* Records of TLS that have been read, as tls_engine_records counts them; 0 without TLS. */
+	uint64_t records;
+};
+struct stream_counts stream_counts(const struct stream *s);
 /* Returns whether the stream is connected, the handshake is done, and it has not been closed. */
 bool stream_is_open(const struct stream *s);
 /* Returns whether the other side ended the connection, in order (of TCP or of TLS) or by a reset,

@@ -37,6 +37,8 @@ struct stream {
 	size_t read_max;
 	/* How many bytes have been received and sent so far. */
 	uint64_t received, sent;
+	/* When something was last received. */
+	struct instant heard;
 	/* When late messages of TLS were last forgiven, or there were none. */
 	struct instant forgiven;
 	/* The number of handlers under way; the stream is freed after the last of them. */
@@ -76,9 +78,6 @@ struct stream {
 	struct handshake turn;
 };
 
-/* Writes until nothing is left or the kernel takes no more (stream_out.c). Returns 0 or an
- * error. */
-int stream_push(struct stream *s);
 /* Watches the socket for input again, unless something forbids it (stream_out.c). */
 void stream_listen(struct stream *s);
 

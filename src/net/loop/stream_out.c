@@ -34,14 +34,10 @@ static void stream_out_advance(struct stream *s, size_t size) {
 	}
 }
 
-/* Gives the bytes for the socket, encrypted if the connection uses TLS. There may be none. */
-static int stream_next_bytes(struct stream *s, struct slice *bytes) {
-	if (!s->tls) {
-		*bytes = stream_unsent(s);
-		return 0;
-	}
+/* Puts the next bytes for the socket in the place of what is to be encrypted. There may be none. */
+static int stream_encrypt(struct stream *s, struct slice *bytes) {
+	struct slice plain = *bytes;
 	*bytes = tls_engine_outgoing(s->tls);
-	struct slice plain = stream_unsent(s);
 	if (bytes->size > 0 || plain.size == 0 || !tls_engine_ready(s->tls)) {
 		return 0;
 	}
@@ -61,41 +57,33 @@ void stream_listen(struct stream *s) {
 	}
 }
 
+bool stream_is_paused(const struct stream *s) {
+	return s->pause_above > 0 && s->out.size - s->out_done > (s->paused ? 0 : s->pause_above);
+}
+
 /* Stops reading while the other side does not read our answers, because more requests from it would
  * only add to them. */
-static void stream_balance(struct stream *s) {
-	size_t unsent = stream_unsent(s).size;
-	if (s->pause_above == 0 || s->state != STREAM_OPEN) {
-		return;
-	}
-	if (!s->paused && unsent > s->pause_above) {
-		s->paused = true;
+static void stream_pause(struct stream *s, bool paused) {
+	s->paused = paused;
+	if (paused) {
 		event_del(s->readable);
-	} else if (s->paused && unsent == 0) {
-		s->paused = false;
+	} else {
 		stream_listen(s);
 	}
 }
 
-bool stream_is_paused(const struct stream *s) {
-	return s->paused || (s->pause_above > 0 && s->state == STREAM_OPEN
-		&& stream_unsent(s).size > s->pause_above);
-}
-
-/* The rest is written when the loop has looked at the sockets again. */
-static int stream_push_later(struct stream *s) {
-	event_add(s->writable, NULL);
-	stream_balance(s);
-	return 0;
-}
-
-int stream_push(struct stream *s) {
+int stream_flush(struct stream *s) {
 	struct slice bytes;
 	size_t left = PUSH_BYTES;
 	int error;
-	while ((error = stream_next_bytes(s, &bytes)) == 0 && bytes.size > 0) {
-		if (left == 0) {
-			return stream_push_later(s);
+	if (s->state == STREAM_OPENING || s->state == STREAM_OVER) {
+		return 0;
+	}
+	for (;;) {
+		bytes = stream_unsent(s);
+		error = s->tls ? stream_encrypt(s, &bytes) : 0;
+		if (error || bytes.size == 0 || left == 0) {
+			break;
 		}
 		ssize_t n = send(s->fd, bytes.data, bytes.size < left ? bytes.size : left,
 			MSG_NOSIGNAL);
@@ -103,7 +91,7 @@ int stream_push(struct stream *s) {
 			continue;
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			return stream_push_later(s);
+			break;
 		}
 		if (n < 0) {
 			s->closed_there = errno == EPIPE || errno == ECONNRESET;
@@ -117,8 +105,13 @@ int stream_push(struct stream *s) {
 			stream_out_advance(s, (size_t)n);
 		}
 	}
-	stream_balance(s);
-	if (!error && s->state == STREAM_CLOSING && !s->shut) {
+	if (s->state == STREAM_OPEN && s->paused != stream_is_paused(s)) {
+		stream_pause(s, !s->paused);
+	}
+	if (!error && bytes.size > 0) {
+		/* The rest is written when the loop has looked at the sockets again. */
+		event_add(s->writable, NULL);
+	} else if (!error && s->state == STREAM_CLOSING && !s->shut) {
 		s->shut = true;
 		/* The other side reads our last bytes and then closes. */
 		shutdown(s->fd, SHUT_WR);
@@ -131,11 +124,7 @@ struct buffer *stream_out(struct stream *s) {
 }
 
 size_t stream_backlog(const struct stream *s) {
-	return stream_unsent(s).size + (s->tls ? tls_engine_outgoing(s->tls).size : 0);
-}
-
-int stream_flush(struct stream *s) {
-	return s->state == STREAM_OPEN ? stream_push(s) : 0;
+	return s->out.size - s->out_done + (s->tls ? tls_engine_outgoing(s->tls).size : 0);
 }
 
 size_t stream_shed(struct stream *s, size_t most) {
@@ -180,7 +169,7 @@ void stream_close(struct stream *s) {
 	s->state = STREAM_CLOSING;
 	s->closing = time_source_now();
 	s->held = false;
-	if (stream_push(s) != 0) {
+	if (stream_flush(s) != 0) {
 		event_active(s->writable, EV_TIMEOUT, 0);
 	}
 	event_add(s->readable, &closing);

@@ -126,18 +126,17 @@ static int peer_link_on_hello(struct peer_link *link, struct slice body) {
 	return link->doomed ? PAWL_ECLOSED : 0;
 }
 
-/* Handles a hello, or a piece of a frame. */
-static int peer_link_on_packet(struct peer_link *link, struct slice body, struct instant now) {
-	if (!link->up) {
-		return peer_link_on_hello(link, body);
-	}
-	struct instant begun = time_source_now();
+/* Handles a piece of a frame. The time that it takes begins with `now`, unless that was before the
+ * end of another piece. Returns 0, or an error after which the link must not be touched. */
+static int peer_link_on_frame(struct peer_link *link, struct slice body, struct instant now) {
+	const struct instant begun = instant_later(link->measured, now);
 	int error = link->handlers->frame(link->ctx, link, body, &link->progress, now);
 	if (error) {
 		peer_link_close(link, "it sent something that is not a frame");
 		return error;
 	}
-	link->used += instant_elapsed_short(time_source_now(), begun);
+	link->measured = time_source_now();
+	link->used += instant_elapsed_short(link->measured, begun);
 	return link->doomed ? PAWL_ECLOSED : 0;
 }
 
@@ -145,6 +144,10 @@ static int peer_link_on_packet(struct peer_link *link, struct slice body, struct
  * bytes were dealt with. */
 static size_t peer_link_take(struct peer_link *link, struct slice bytes, struct instant now) {
 	size_t taken = 0;
+	if (link->used_in != link->loop->turn) {
+		link->used_in = link->loop->turn;
+		link->used = 0;
+	}
 	link->waits = false;
 	for (;;) {
 		struct slice rest = slice_of(bytes.data + taken, bytes.size - taken), body;
@@ -157,7 +160,8 @@ static size_t peer_link_take(struct peer_link *link, struct slice bytes, struct 
 				link->waits = true;
 				return taken;
 			}
-			if (peer_link_on_packet(link, body, now) != 0) {
+			if ((link->up ? peer_link_on_frame(link, body, now)
+				: peer_link_on_hello(link, body)) != 0) {
 				return bytes.size;
 			}
 			if (link->progress.left == 0) {
@@ -190,6 +194,7 @@ static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant n
 		stream_hold(link->stream);
 		link->waits_newly = true;
 		link->unread_since = now;
+		link->handlers->waits(link->ctx, link);
 	}
 	if (--link->busy == 0 && link->doomed) {
 		peer_link_destroy(link);
@@ -201,7 +206,6 @@ static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant n
 bool peer_link_go_on(struct peer_link *link) {
 	bool newly = link->waits_newly;
 	link->waits_newly = false;
-	link->used = newly ? link->used : 0;
 	if (newly || !stream_is_held(link->stream)) {
 		link->unread_since = newly ? link->unread_since : (struct instant){ 0, 0 };
 		return newly;

@@ -34,6 +34,9 @@ struct peer_link_handlers {
 	 * closed for it. */
 	int (*frame)(void *ctx, struct peer_link *link, struct slice body,
 		struct peer_progress *progress, struct instant now);
+	/* Frames wait: from now on the owner calls peer_link_go_on in each turn of the loop, until
+	 * that returns false. This does not free the link. */
+	void (*waits)(void *ctx, const struct peer_link *link);
 	/* The link is over, and the owner frees it. `why` may lie inside the link. */
 	void (*closed)(void *ctx, struct peer_link *link, const char *why);
 };
@@ -84,8 +87,11 @@ struct peer_link {
 
 	/* How far the frame is handled that stands first in what has arrived. */
 	struct peer_progress progress;
-	/* How much time the frames of this turn of the loop have taken. */
+	/* How much time the frames have taken in the turn of the loop with this number, and when
+	 * that was measured last. */
 	span_ns used;
+	uint64_t used_in;
+	struct instant measured;
 	/* Frames wait for the next turn; and they have waited since this turn only. */
 	bool waits, waits_newly;
 	/* Since then the socket has not been read, because frames waited; or zero. Whether the link
@@ -115,8 +121,7 @@ struct peer_link_options {
 /* Returns 0 or PAWL_ENOMEM. */
 int peer_link_new(const struct peer_link_options *options, struct peer_link **out);
 /* A new turn of the loop has come: handles frames that have waited for it. Returns whether frames
- * still wait, or have waited until now. The owner calls it in each turn. The link may be gone
- * afterwards. */
+ * still wait, or have waited until now. The link may be gone afterwards. */
 bool peer_link_go_on(struct peer_link *link);
 /* Closes at once; all bytes that are unread or unsent are dropped. Accepts NULL. */
 void peer_link_free(struct peer_link *link);

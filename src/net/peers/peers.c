@@ -277,11 +277,16 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body,
 	struct peer_progress *progress, struct instant now) {
 	struct peers *p = ctx;
-	struct peers_slot *slot = peers_slot_of(p, link);
+	struct peers_slot *slot = &p->slots[link->peer];
 	/* The backoff is reset here and not at the hello, because a node that is sent away after
 	 * its hello should not come back at once. */
 	slot->backoff_ms = BACKOFF_MIN_MS;
 	return p->handlers->frame(p->ctx, slot->index, body, progress, now);
+}
+
+static void peers_on_waits(void *ctx, const struct peer_link *link) {
+	struct peers *p = ctx;
+	p->waiting |= (uint64_t)1 << link->peer;
 }
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
@@ -315,7 +320,7 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 }
 
 static const struct peer_link_handlers peers_link_handlers = {
-	peers_on_greeted, peers_on_up, peers_on_frame, peers_on_closed,
+	peers_on_greeted, peers_on_up, peers_on_frame, peers_on_waits, peers_on_closed,
 };
 
 int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from,
@@ -327,17 +332,18 @@ int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, 
 	return peer_link_new(&link, out);
 }
 
-struct instant peers_unread_since(const struct peers *p, uint32_t peer) {
-	CHECK(peer < p->count);
-	return p->table[peer]->link ? p->table[peer]->link->unread_since : (struct instant){ 0, 0 };
-}
-
 bool peers_go_on(struct peers *p) {
 	bool more = false;
-	for (uint32_t i = 0; i < p->slots_used; i++) {
+	p->loop->turn++;
+	for (uint64_t left = p->waiting; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
 		/* A frame may change the table, but no slot moves. */
 		struct peer_link *link = p->slots[i].used ? p->slots[i].link : NULL;
-		more = (link && peer_link_go_on(link)) || more;
+		if (link && peer_link_go_on(link)) {
+			more = true;
+		} else {
+			p->waiting &= ~((uint64_t)1 << i);
+		}
 	}
 	return more;
 }
@@ -364,11 +370,12 @@ struct buffer *peers_out(struct peers *p, uint32_t peer) {
 	return p->table[peer]->link ? stream_out(p->table[peer]->link->stream) : NULL;
 }
 
-int peers_flush(struct peers *p, uint32_t peer) {
+int peers_flush(struct peers *p, uint32_t peer, struct instant *out_since) {
 	CHECK(peer < p->count);
 	struct peer_link *link = p->table[peer]->link;
 	int error = link ? stream_flush(link->stream) : 0;
 	if (error) {
+		*out_since = link->unread_since;
 		error = stream_closed_there(link->stream) ? PAWL_ECLOSED : PAWL_EIO;
 		peers_reset(p, peer);
 	}

@@ -140,14 +140,12 @@ const char *peers_release(const struct peers *p, uint32_t peer);
 /* Returns the buffer for packets, or NULL if there is no link. Append packets, and then flush. */
 struct buffer *peers_out(struct peers *p, uint32_t peer);
 /* Sends what peers_out holds. If the result is not 0, the link broke and is gone, and down() is not
- * called. PAWL_ECLOSED means that the other side closed it. */
-int peers_flush(struct peers *p, uint32_t peer);
+ * called. PAWL_ECLOSED means that the other side closed it. *out_since is as in down(). */
+int peers_flush(struct peers *p, uint32_t peer, struct instant *out_since);
 /* A new turn of the loop has come: handles frames that have waited for it, because those before
  * them took long. Returns whether there is more to do in the next turn. The owner calls it in each
  * turn in which something happens. */
 bool peers_go_on(struct peers *p);
-/* Returns since when the link has not been read, because frames wait; zero if it is read. */
-struct instant peers_unread_since(const struct peers *p, uint32_t peer);
 /* Drops the link with everything that is unread or unsent. down() is not called. */
 void peers_reset(struct peers *p, uint32_t peer);
 

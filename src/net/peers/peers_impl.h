@@ -107,7 +107,12 @@ struct peers {
 	 * has ever had one. */
 	uint32_t slots_used;
 	struct peers_slot slots[NODES_MAX];
+	/* The places whose links may have something to do in the next turn of the loop, because
+	 * frames wait or have waited: a set. */
+	uint64_t waiting;
 };
+
+_Static_assert(NODES_MAX <= 64, "sets of places are 64 bits");
 
 /* Returns NULL if no peer has this name. */
 struct peers_slot *peers_find(struct peers *p, const char *name);

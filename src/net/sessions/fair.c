@@ -25,16 +25,22 @@ bool fair_owes(const struct fair_queue *q, const struct fair_flow *flow, uint64_
 	return (fair_waits(flow) ? flow->credit : fair_credit(q, flow, turn)) < 0;
 }
 
-void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
+bool fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
+	if (list_linked(&flow->among)) {
+		return false;
+	}
 	flow->credit = fair_credit(q, flow, turn);
 	flow->turn = turn;
 	list_append(flow->credit > 0 ? &q->fresh : &q->rest, &flow->among);
+	return true;
 }
 
 void fair_leave(struct fair_flow *flow, uint64_t turn) {
-	list_remove(&flow->among);
-	/* The quanta that the flow got while it waited must not be given to it again. */
-	flow->turn = turn;
+	if (list_linked(&flow->among)) {
+		list_remove(&flow->among);
+		/* The quanta that the flow got while it waited must not be given to it again. */
+		flow->turn = turn;
+	}
 }
 
 struct fair_flow *fair_next(struct fair_queue *q) {

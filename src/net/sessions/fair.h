@@ -31,10 +31,10 @@ struct fair_queue {
 };
 
 void fair_init(struct fair_queue *q, int64_t quantum);
-/* Makes the flow wait. For each turn that has passed without it, it gets a quantum; its credit does
- * not grow above one quantum. `turn` counts up. */
-void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn);
-/* The flow no longer waits. Its credit stays as it is. */
+/* Makes the flow wait; returns false if it waits already. For each turn that has passed without it,
+ * it gets a quantum; its credit does not grow above one quantum. `turn` counts up. */
+bool fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn);
+/* The flow no longer waits, if it has waited. Its credit stays as it is. */
 void fair_leave(struct fair_flow *flow, uint64_t turn);
 /* Returns the flow that is next, or NULL if none waits. The flow stays in the queue, and stays next
  * until its credit is used up. */

@@ -86,18 +86,17 @@ static inline bool memory_pool_full(const struct memory_pool *pool, uint64_t cou
 	return pool->counter && pool->limit && pool->counter->used + count > pool->limit
 		&& pool->counter->used + count > memory_above(pool->limit, step);
 }
-/* Returns whether the share would stay below its limit with that many bytes more. */
-static inline bool memory_share_easy(const struct share *share, uint64_t bytes) {
-	return !share || share->limits.max[SHARE_MEMORY] == 0
-		|| share->used[SHARE_MEMORY] + bytes < share->limits.max[SHARE_MEMORY];
-}
-
 /* Returns whether no limit is near: even with that many bytes more, none would be reached. Every
  * request asks this first. */
 static inline bool memory_easy(const struct memory_account *account, uint64_t bytes) {
-	return memory_share_easy(account->share.identity, bytes)
-		&& memory_share_easy(account->share.address, bytes)
-		&& !memory_pool_full(account->pool, bytes, MEMORY_LIMIT);
+	const struct share *const both[] = { account->share.identity, account->share.address };
+	for (int i = 0; i < 2 && both[i]; i++) {
+		const uint64_t most = both[i]->limits.max[SHARE_MEMORY];
+		if (most && both[i]->used[SHARE_MEMORY] + bytes >= most) {
+			return false;
+		}
+	}
+	return !memory_pool_full(account->pool, bytes, MEMORY_LIMIT);
 }
 
 /* Returns whether the identity or the address has come to that step. */

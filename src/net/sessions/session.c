@@ -29,10 +29,6 @@ void session_mark(struct session *session) {
 	}
 }
 
-struct buffer *session_out(struct session *session) {
-	return session->use ? &session->answers : stream_out(session->stream);
-}
-
 void session_trouble(const struct session *session, const char *why) {
 	struct sessions *s = session->all;
 	s->evicted += why == strangers_evicted;
@@ -56,7 +52,7 @@ static void session_dialect_refuse(struct session *session) {
 int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
 	session_mark(session);
 	session->all->handlers->refused(session->all->ctx);
-	return client_refusal_encode(msgid, refusal, session_out(session));
+	return client_refusal_encode(msgid, refusal, session->out);
 }
 
 void session_refuse_and_close(struct session *session, uint32_t msgid,
@@ -92,15 +88,6 @@ int64_t session_cost_of(const struct client_request *request, size_t size) {
 	int64_t parts = (int64_t)request->core.lock_count;
 	return (cost > parts ? cost : parts > 0 ? parts : 1)
 		+ (int64_t)(size / SESSIONS_BYTES_A_COST);
-}
-
-void session_charge_written(struct session *session) {
-	uint64_t received, sent;
-	stream_bytes(session->stream, &received, &sent);
-	const uint64_t before = session->charged, all = sent + stream_backlog(session->stream);
-	session->charged = all;
-	session_charge(session,
-		(int64_t)((all > before ? all - before : 0) / SESSIONS_BYTES_A_COST));
 }
 
 void session_note_cost(struct session *session, int64_t cost) {

@@ -22,21 +22,7 @@
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
 
-/* ---- requests ---- */
-
-/* Only marks the session as waiting. What one turn brings for it is served together with what the
- * turn brings for the others, a piece of each at a time. */
-static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now) {
-	struct session *session = ctx;
-	(void)bytes;
-	session->heard = now;
-	session_claim_tls(session);
-	stream_hold(session->stream);
-	session_wait(session);
-	return 0;
-}
-
-/* ---- the stream's other events ---- */
+/* ---- the stream's events ---- */
 
 /* Lets in only clients with a client's certificate. The certificate of a node, which may have been
  * stolen from a disk, is refused. */
@@ -83,19 +69,21 @@ static void session_on_writable(void *ctx) {
 	}
 }
 
-static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data,
-	session_on_closed, session_on_drained, session_room, session_reads_now,
-	session_on_received, session_on_writable };
+static const struct stream_handlers session_stream_handlers = { .ready = session_on_ready,
+	.closed = session_on_closed, .drained = session_on_drained, .room = session_room,
+	.turn = session_reads_now, .received = session_on_received,
+	.writable = session_on_writable };
 
 /* Returns whether the client has not read anything for too long. Its answers and events would stay
  * in memory for as long as it likes. */
 static bool session_is_stuck(struct session *session, struct instant now) {
-	uint64_t received, sent;
-	stream_bytes(session->stream, &received, &sent);
+	const uint64_t sent = stream_counts(session->stream).sent;
 	bool idle = stream_backlog(session->stream) == 0;
 	if (idle && sent == session->sent) {
 		stream_tidy(session->stream);
-		session_claim_tls(session);
+		if (session->tls) {
+			session_claim_tls(session);
+		}
 	}
 	if (idle || sent != session->sent) {
 		session->stuck = now;
@@ -160,7 +148,8 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		return NULL;
 	}
 	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id,
-		.stream = made, .memory = memory, .tls = tls != NULL, .from = *from };
+		.stream = made, .out = stream_out(made), .memory = memory, .tls = tls != NULL,
+		.from = *from };
 	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
 	map_insert_number(&s->by_id, &session->node, session->id);
@@ -208,7 +197,7 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 		return NULL;
 	}
 	session_mark(session);
-	return session_out(session);
+	return session->out;
 }
 
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
@@ -226,7 +215,7 @@ struct buffer *sessions_notify(struct sessions *s, uint64_t client) {
 		return NULL;
 	}
 	session_mark(session);
-	return session_out(session);
+	return session->out;
 }
 
 bool sessions_crowded(struct sessions *s, uint64_t client, size_t most) {

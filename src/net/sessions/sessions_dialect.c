@@ -24,6 +24,7 @@
 bool session_dialect_open(struct session *session, const struct dialect_use *use) {
 	session->use = use;
 	buffer_init(&session->answers, &session->memory->alloc, SESSIONS_OUT_BYTES_MAX);
+	session->out = &session->answers;
 	session->dialect = use->dialect->open(&session->memory->alloc, use->node, use->server,
 		session->id, session->from.address);
 	return session->dialect != NULL;
@@ -78,11 +79,11 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 	case DIALECT_MORE:
 		break;
 	case DIALECT_TOLD:
-		session->unsent = true;
-		strangers_remove(&session->all->strangers, &session->stranger);
-		break;
 	case DIALECT_DONE:
-		strangers_remove(&session->all->strangers, &session->stranger);
+		session->unsent = session->unsent || step == DIALECT_TOLD;
+		if (list_linked(&session->stranger.in)) {
+			strangers_remove(&session->all->strangers, &session->stranger);
+		}
 		break;
 	case DIALECT_ASK:
 		session_dialect_ask(session, request, now);

@@ -27,14 +27,22 @@ static void session_flush(struct session *session) {
 		return;
 	}
 	list_remove(&session->dirty);
-	session_charge_written(session);
-	int broken = stream_flush(session->stream);
-	session_claim_tls(session);
+	struct stream *stream = session->stream;
+	/* Answers cost by their size. */
+	const uint64_t before = session->charged,
+		all = stream_counts(stream).sent + stream_backlog(stream);
+	session->charged = all;
+	session_charge(session,
+		(int64_t)((all > before ? all - before : 0) / SESSIONS_BYTES_A_COST));
+	int broken = stream_flush(stream);
+	if (session->tls) {
+		session_claim_tls(session);
+	}
 	if (broken) {
 		session_leave(session, NULL);
 		return;
 	}
-	if (stream_backlog(session->stream) == 0) {
+	if (stream_backlog(stream) == 0) {
 		session_on_drained(session);
 	} else {
 		/* It may have been behind, but not so far that it is paused. */
@@ -65,6 +73,9 @@ void sessions_flush(struct sessions *s) {
 	span_ns took = 0;
 	uint64_t unlooked = 0;
 	struct list *first;
+	if (list_empty(&s->dirty) && list_empty(&s->bulk)) {
+		return;
+	}
 	while ((first = flush_next(s, took < FLUSH_MAX / 4 * 3)) != NULL && took < FLUSH_MAX) {
 		struct session *session = CONTAINER_OF(first, struct session, dirty);
 		unlooked += 1 + stream_backlog(session->stream) / BYTES_A_WRITE;

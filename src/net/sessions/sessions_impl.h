@@ -75,6 +75,8 @@ struct session {
 	uint64_t id;
 	/* Owned. */
 	struct stream *stream;
+	/* Where to append an answer in the client protocol: the stream's output, or `answers`. */
+	struct buffer *out;
 	/* What the connection takes, including this struct. */
 	struct memory_account *memory;
 	/* The protocol of the connection, if it is not the client protocol, and its state. */
@@ -243,8 +245,6 @@ struct session *sessions_find(const struct sessions *s, uint64_t client);
 struct session_who session_who(const struct session *session);
 /* The connection has something to write. */
 void session_mark(struct session *session);
-/* Returns where to append an answer in the client protocol. */
-struct buffer *session_out(struct session *session);
 /* Tells the owner of trouble. */
 void session_trouble(const struct session *session, const char *why);
 /* The same for a connection that has not become a session. */
@@ -261,8 +261,6 @@ void session_refuse_and_close(struct session *session, uint32_t msgid,
 int64_t session_cost_of(const struct client_request *request, size_t size);
 /* Charges the session, in simple requests. */
 void session_charge(struct session *session, int64_t cost);
-/* To be called before a flush, because answers cost by their size. */
-void session_charge_written(struct session *session);
 /* Notes what the session has cost in this turn of the loop, for the log. */
 void session_note_cost(struct session *session, int64_t cost);
 
@@ -271,7 +269,8 @@ void session_note_cost(struct session *session, int64_t cost);
 /* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
  * while session_has_enough. */
 void session_wait(struct session *session);
-/* The session leaves the queue, and so does its share if no other session of it waits. */
+/* The session leaves the queue if it waits, and so does its share if no other session of it
+ * waits. */
 void session_stop_waiting(struct session *session);
 /* Returns whether something can be served without reading. */
 bool session_has_work(const struct session *session);
@@ -285,8 +284,10 @@ void session_values_gone(struct session *session);
  * connection is read when its turn comes, just as its requests are served then; otherwise a
  * thousand connections that send would all be read before anybody is served. */
 bool session_reads_now(void *session);
-/* Charges the session for what was read. */
-void session_on_received(void *session);
+/* Charges the session for what was read. What has arrived waits for a turn, so that what one turn
+ * brings for it is served together with what that brings for the others, a piece of each at a
+ * time. */
+void session_on_received(void *session, struct instant now);
 
 /* ---- sessions_share.c ---- */
 
@@ -357,13 +358,8 @@ bool session_join(struct session *session);
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter);
 /* The stream's room(); `ctx` is the session. */
 size_t session_room(void *ctx, const struct buffer *kept);
-void session_claim_tls_bytes(struct session *session);
-/* To be called after the session has read or written. */
-static inline void session_claim_tls(struct session *session) {
-	if (session->tls) {
-		session_claim_tls_bytes(session);
-	}
-}
+/* To be called after a session over TLS has read or written. */
+void session_claim_tls(struct session *session);
 /* To be called once a turn if memory.high is set. If too much memory is in use, the connections
  * that have most of it end. */
 void sessions_make_memory(struct sessions *s);

@@ -51,9 +51,7 @@ void session_batch_free(struct session *session) {
 
 /* Takes what the session counts for out of its shares. */
 static void session_give_back(struct session *session) {
-	if (fair_waits(&session->flow)) {
-		session_stop_waiting(session);
-	}
+	session_stop_waiting(session);
 	session_values_gone(session);
 	if (session->share.identity) {
 		/* The owner hears that the session is gone, and answers none of its requests. */
@@ -134,9 +132,7 @@ void session_leave(struct session *session, const char *why) {
 	session->left = !session->closing && stream_closed_there(session->stream);
 	session->closing = true;
 	list_remove(&session->dirty);
-	if (fair_waits(&session->flow)) {
-		session_stop_waiting(session);
-	}
+	session_stop_waiting(session);
 	list_append(&s->leaving, &session->leaving);
 	session_count_leaving(session, 1);
 	s->handlers->ready(s->ctx);

@@ -5,12 +5,13 @@
 
 static void session_describe(const struct session *session, struct instant now,
 	struct session_view *out) {
+	const struct stream_counts counts = stream_counts(session->stream);
 	*out = (struct session_view){ .client = session->id, .who = session_who(session),
 		.stranger = list_linked(&session->stranger.in), .requests = session->requests,
 		.open = session->open, .age = instant_elapsed_short(now, session->since),
 		.silent = instant_elapsed_short(now, session->heard),
+		.received = counts.received, .sent = counts.sent,
 		.unsent = stream_backlog(session->stream), .memory = session->memory->used };
-	stream_bytes(session->stream, &out->received, &out->sent);
 }
 
 /* Finds the first connection whose number is above `after`. Numbers count up, and the list is in

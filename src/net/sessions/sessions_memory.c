@@ -69,7 +69,7 @@ size_t session_room(void *ctx, const struct buffer *kept) {
 	return s->memory.high ? 0 : most;
 }
 
-void session_claim_tls_bytes(struct session *session) {
+void session_claim_tls(struct session *session) {
 	memory_claim(session->memory, MEMORY_TLS, stream_tls_bytes(session->stream));
 }
 

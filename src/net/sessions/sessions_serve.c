@@ -164,40 +164,14 @@ static void session_on_message(struct session *session, struct slice message, st
 	session_refuse_message(session, request.msgid, message.size, error, &refusal);
 }
 
-/* Serves a request that is short, right, and there with its first bytes. Returns false if the next
- * one is not. The session may be gone afterwards. */
-static bool session_serve_short(struct session *session, struct slice input, struct instant now) {
-	struct client_request request;
-	size_t size = session->scanner.position == 0
-		? client_request_decode_short(&session->all->decoder, input, &request) : 0;
-	if (size) {
-		session_on_request(session, slice_of(input.data, size), &request, now);
-	}
-	return size > 0;
-}
-
-/* Returns false if no complete request is there. */
-static bool session_serve_one(struct session *session, struct instant now) {
+/* Serves any request, or what is none. Returns false if no complete request is there. */
+static bool session_serve_any(struct session *session, struct slice input, struct instant now) {
 	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST,
 		.message = "this is not MessagePack-RPC (clients of Redis and memcached need an "
 			"address of their own: [node] listen_redis, listen_memcached)" };
 	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE,
 		.message = "the request is too large" };
 	size_t size = 0;
-	struct slice input = stream_input(session->stream);
-	if (session->use) {
-		return session_dialect_serve(session, now);
-	}
-	if (session->batch) {
-		session_on_batch(session, now);
-		return true;
-	}
-	if (input.size == 0) {
-		return false;
-	}
-	if (session_serve_short(session, input, now)) {
-		return true;
-	}
 	switch (client_scan(&session->scanner, &client_request_limits, input, &size)) {
 	case CLIENT_SCAN_MORE:
 		return false;
@@ -214,13 +188,35 @@ static bool session_serve_one(struct session *session, struct instant now) {
 	CHECK(false);
 }
 
+/* Returns false if no complete request is there. */
+static bool session_serve_one(struct session *session, struct instant now) {
+	struct client_request request;
+	if (session->use) {
+		return session_dialect_serve(session, now);
+	}
+	if (session->batch) {
+		session_on_batch(session, now);
+		return true;
+	}
+	const struct slice input = stream_input(session->stream);
+	if (input.size == 0) {
+		return false;
+	}
+	/* Most requests are short, right, and there with their first bytes. */
+	const size_t size = session->scanner.position == 0
+		? client_request_decode_short(&session->all->decoder, input, &request) : 0;
+	if (size == 0) {
+		return session_serve_any(session, input, now);
+	}
+	session_on_request(session, slice_of(input.data, size), &request, now);
+	return true;
+}
+
 /* ---- a turn ---- */
 
 static void session_end_turn(struct session *session, bool more) {
 	struct sessions *s = session->all;
-	if (fair_waits(&session->flow)) {
-		session_stop_waiting(session);
-	}
+	session_stop_waiting(session);
 	if (!more && !session->closing && !stream_is_paused(session->stream)) {
 		s->content = s->content || session->flow.credit > 0;
 		if (stream_is_held(session->stream)
@@ -260,30 +256,28 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 }
 
 /* Returns how long this turn may take. A request waits for the turn before its own, and so do the
- * answers of peers to it. Short turns cost more, and serve those that ask for little sooner. */
-static span_ns sessions_turn(struct sessions *s, struct instant now) {
-	s->short_turns = false;
-	if (instant_elapsed_short(now, s->shared) > ALONE_AFTER) {
-		return TURN_ALONE;
-	}
-	s->short_turns = instant_elapsed_short(now, s->mixed) < SHORT_FOR;
-	return s->short_turns ? TURN_SHORT : TURN_SHARED;
+ * answers of peers to it. Short turns cost more, and serve those that ask for little sooner.
+ *
+ * *out_spent is how much of the turn has already been used by other work: writing, reading at once,
+ * and forgetting what has left. Not all of it: answers may come without end that no request of this
+ * turn has asked for, and everybody must be served. */
+static span_ns sessions_begin_turn(struct sessions *s, struct instant now, span_ns *out_spent) {
+	const bool alone = instant_elapsed_short(now, s->shared) > ALONE_AFTER;
+	s->short_turns = !alone && instant_elapsed_short(now, s->mixed) < SHORT_FOR;
+	const span_ns most = (alone ? TURN_ALONE : s->short_turns ? TURN_SHORT : TURN_SHARED)
+		+ handshakes_take_owed(&s->loop->handshakes);
+	const span_ns spent = s->spent + s->read_cost * READ_TIME, some = most / 4 * 3;
+	*out_spent = spent < some ? spent : some;
+	s->spent = 0;
+	s->expected -= s->expected < most ? s->expected : most;
+	s->turn++;
+	s->read_at_once = s->served_now = 0;
+	return most;
 }
 
 bool sessions_turns_are_short(const struct sessions *s) {
 	/* Since then, there may have been no request that waited for a turn. */
 	return s->short_turns && instant_elapsed_short(time_source_now(), s->mixed) < SHORT_FOR;
-}
-
-/* To be called at the end of a turn; `share` is next. Notes when a flow that got all that it asked
- * for, and has credit left, met one that waits in debt. */
-static void sessions_note_mixture(struct sessions *s, const struct fair_flow *share,
-	struct instant now) {
-	if (s->content && share
-		&& !list_empty(&CONTAINER_OF(share, struct share, flow)->ready.rest)) {
-		s->mixed = now;
-	}
-	s->content = false;
 }
 
 /* Returns whether the next request may be handed over in this turn, of which so much time is left.
@@ -296,15 +290,6 @@ static bool sessions_has_time(const struct sessions *s, struct fair_flow *share,
 		|| (left > 0 && fair_next(ready) && !list_empty(&ready->fresh));
 }
 
-/* Returns how much of a turn has already been used by other work: writing, reading at once, and
- * forgetting what has left. Not all of it: answers may come without end that no request of this
- * turn has asked for, and everybody must be served. */
-static span_ns sessions_take_spent(struct sessions *s, span_ns most) {
-	const span_ns spent = s->spent + s->read_cost * READ_TIME, some = most / 4 * 3;
-	s->spent = 0;
-	return spent < some ? spent : some;
-}
-
 bool sessions_serve(struct sessions *s) {
 	if (s->memory.high) {
 		sessions_make_memory(s);
@@ -312,16 +297,13 @@ bool sessions_serve(struct sessions *s) {
 	if (s->ended || !list_empty(&s->leaving)) {
 		sessions_end_leaving(s);
 	}
-	struct fair_flow *share = fair_next(&s->ready);
-	if (!share) {
+	if (list_empty(&s->ready.fresh) && list_empty(&s->ready.rest)) {
 		return !list_empty(&s->leaving);
 	}
+	struct fair_flow *share = fair_next(&s->ready);
 	struct instant now = time_source_now(), begun = now;
-	s->turn++;
-	s->read_at_once = s->served_now = 0;
-	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
-	const span_ns spent = sessions_take_spent(s, most);
-	s->expected -= s->expected < most ? s->expected : most;
+	span_ns spent;
+	const span_ns most = sessions_begin_turn(s, now, &spent);
 	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun)
 		- s->served_now * WRITE_TIME, spent)) {
 		sessions_serve_next(s, share, now);
@@ -332,6 +314,12 @@ bool sessions_serve(struct sessions *s) {
 		share = fair_next(&s->ready);
 	}
 	s->read_cost = 0;
-	sessions_note_mixture(s, share, now);
+	/* A flow that got all that it asked for, and has credit left, met one that waits in
+	 * debt. */
+	if (s->content && share
+		&& !list_empty(&CONTAINER_OF(share, struct share, flow)->ready.rest)) {
+		s->mixed = now;
+	}
+	s->content = false;
 	return share || !list_empty(&s->leaving);
 }

@@ -130,14 +130,6 @@ bool session_is_urgent(const struct client_request *request) {
 		|| method == CLIENT_UNWATCH || method == CLIENT_PING;
 }
 
-/* Requests that session_is_urgent names are let through even if a connection has too many under
- * way, but not without a bound. */
-static bool session_is_full(const struct session *session, const struct client_request *request) {
-	uint64_t most = session->all->limits.requests_per_client;
-	return request->method != CLIENT_PING
-		&& session->open >= most * (session_is_urgent(request) ? 2 : 1);
-}
-
 /* Returns what refuses the request because its identity or address has reached a limit. If there is
  * nothing, charges the request and returns NULL. The refusal may be in `room`. */
 static const struct client_refusal *session_over_quota(struct session *session,
@@ -150,7 +142,9 @@ static const struct client_refusal *session_over_quota(struct session *session,
 		return NULL;
 	}
 	const bool urgent = session_is_urgent(request);
-	const bool rated = shares_rated(share) && !session_is_remedy(session, request->method);
+	const bool rated = (share->identity->limits.max[SHARE_RATE]
+			|| (share->address && share->address->limits.max[SHARE_RATE]))
+		&& !session_is_remedy(session, request->method);
 	const struct client_refusal *full = memory_easy(session->memory, 1) || urgent
 		? NULL : session_over_memory(session, request->method, room);
 	if (!full && ((!urgent && shares_full(share, SHARE_REQUESTS, 1, 0, room)
@@ -175,7 +169,11 @@ int session_dispatch(struct session *session, const struct client_request *reque
 	struct sessions *s = session->all;
 	struct share_quota quota;
 	const bool judged = progress->done == 0 && !request->gives_back;
-	if (judged && session_is_full(session, request)) {
+	const uint64_t most = s->limits.requests_per_client;
+	/* Urgent requests are let through even if a connection has too many under way, but not
+	 * without a bound. */
+	if (judged && session->open >= most && request->method != CLIENT_PING
+		&& (!session_is_urgent(request) || session->open >= 2 * most)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
 			.message = "too many requests are under way on this connection" };
 		progress->done = request->lock_count;

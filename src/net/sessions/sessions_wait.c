@@ -39,23 +39,23 @@ void session_wait(struct session *session) {
 	struct sessions *s = session->all;
 	struct share *share = session->share.identity;
 	if (!share || session->closing || !(session->unread || session_has_work(session))
-		|| stream_is_paused(session->stream) || fair_waits(&session->flow)
-		|| session_has_enough(session)) {
+		|| stream_is_paused(session->stream) || session_has_enough(session)) {
 		return;
 	}
-	fair_wait(&share->ready, &session->flow, s->turn);
-	if (!fair_waits(&share->flow)) {
+	if (fair_wait(&share->ready, &session->flow, s->turn)) {
 		fair_wait(&s->ready, &share->flow, s->turn);
+		s->handlers->ready(s->ctx);
 	}
-	s->handlers->ready(s->ctx);
 }
 
 void session_stop_waiting(struct session *session) {
-	struct fair_queue *q = &session->share.identity->ready;
+	struct share *share = session->share.identity;
 	uint64_t turn = session->all->turn;
-	fair_leave(&session->flow, turn);
-	if (list_empty(&q->fresh) && list_empty(&q->rest)) {
-		fair_leave(&session->share.identity->flow, turn);
+	if (share) {
+		fair_leave(&session->flow, turn);
+		if (list_empty(&share->ready.fresh) && list_empty(&share->ready.rest)) {
+			fair_leave(&share->flow, turn);
+		}
 	}
 }
 
@@ -87,13 +87,20 @@ void session_values_gone(struct session *session) {
 
 /* ---- reading ---- */
 
-/* Reading takes time, even if the bytes never become a request, so it is charged for itself. */
-void session_on_received(void *take_session) {
+void session_on_received(void *take_session, struct instant now) {
 	struct session *session = take_session;
-	uint64_t bytes, sent, records = stream_records(session->stream);
-	stream_bytes(session->stream, &bytes, &sent);
-	uint64_t by_bytes = (bytes - session->charged_bytes) / SESSIONS_BYTES_A_COST;
-	uint64_t by_records = (records - session->charged_records) / RECORDS_A_COST;
+	if (stream_is_held(session->stream)) {
+		session->heard = now;
+		if (session->tls) {
+			session_claim_tls(session);
+		}
+		session_wait(session);
+	}
+	/* Reading takes time, even if the bytes never become a request, so it is charged for
+	 * itself. */
+	const struct stream_counts all = stream_counts(session->stream);
+	uint64_t by_bytes = (all.received - session->charged_bytes) / SESSIONS_BYTES_A_COST;
+	uint64_t by_records = (all.records - session->charged_records) / RECORDS_A_COST;
 	session->charged_bytes += by_bytes * SESSIONS_BYTES_A_COST;
 	session->charged_records += by_records * RECORDS_A_COST;
 	session->all->read_cost += (int64_t)(by_bytes + by_records);

@@ -122,11 +122,6 @@ void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t c
  * `urgent` request may use twice as much; the second half is only for those. */
 bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now,
 	struct share_quota *out);
-/* Returns whether either share has a limit for requests per second. */
-static inline bool shares_rated(const struct share_pair *pair) {
-	return pair->identity->limits.max[SHARE_RATE]
-		|| (pair->address && pair->address->limits.max[SHARE_RATE]);
-}
 /* Charges the requests to the rate of both shares. */
 void shares_charge(const struct share_pair *pair, uint64_t requests, struct instant now);
 

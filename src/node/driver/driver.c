@@ -27,11 +27,9 @@ void driver_flush_later(struct driver *d) {
 	}
 }
 
-static void driver_reset_links(struct driver *d) {
-	uint64_t resets = core_out_resets(d->out);
-	while (resets && d->peers) {
+static void driver_reset_links(struct driver *d, uint64_t resets) {
+	for (; resets && d->peers; resets &= resets - 1) {
 		uint32_t peer = (uint32_t)__builtin_ctzll(resets);
-		resets &= resets - 1;
 		d->link_losses[peer]++;
 		peers_reset(d->peers, peer);
 	}
@@ -105,7 +103,10 @@ void driver_step(struct driver *d, const struct core_event *event, struct instan
 	if (changed) {
 		driver_read_table(d);
 	}
-	driver_reset_links(d);
+	const uint64_t resets = core_out_resets(d->out);
+	if (resets) {
+		driver_reset_links(d, resets);
+	}
 	driver_flush_later(d);
 	if (changed) {
 		driver_check_links(d);
@@ -118,7 +119,7 @@ struct instant driver_now(struct driver *d) {
 }
 
 void driver_step_now(struct driver *d, const struct core_event *event) {
-	driver_step(d, event, driver_now(d));
+	driver_step(d, event, time_source_now());
 }
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
@@ -237,15 +238,9 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 
 /* ---- time ---- */
 
-/* Arms the timer for the core's deadline. If it is armed for an earlier time, it stays as it is: it
- * goes off, the core reads its clock, and says when it wants to be called next. So most turns of
- * the loop set no timer. The clock is CLOCK_BOOTTIME, because the loop's own timers stand still
- * while the machine is suspended. */
-static void driver_arm(struct driver *d) {
-	int64_t at = core_deadline(d->core);
-	if (at >= d->armed_at) {
-		return;
-	}
+/* Arms the timer for the core's deadline, which is earlier than what it is armed for. The clock is
+ * CLOCK_BOOTTIME, because the loop's own timers stand still while the machine is suspended. */
+static void driver_arm(struct driver *d, int64_t at) {
 	/* 0 would disarm the timer. */
 	int64_t positive = at > 0 ? at : 1;
 	struct itimerspec when =
@@ -261,30 +256,25 @@ static void driver_on_timer(evutil_socket_t fd, short what, void *ctx) {
 	(void)what;
 	if (read(fd, &times, sizeof times) == sizeof times) {
 		d->armed_at = INT64_MAX;
-		driver_step_now(d, &tick);
+		driver_step(d, &tick, time_source_now());
 	}
 }
 
 /* ---- out ---- */
 
-static void driver_log_notes(struct driver *d) {
-	const struct core_note *note;
-	while ((note = core_out_note(d->out)) != NULL) {
-		log_core_note(d->log, d->core, note);
-		d->changed = true;
-		if (d->on_note) {
-			d->on_note(d->ctx, note);
-		}
+static void driver_log_note(struct driver *d, const struct core_note *note) {
+	log_core_note(d->log, d->core, note);
+	d->changed = true;
+	if (d->on_note) {
+		d->on_note(d->ctx, note);
 	}
 }
 
 /* Puts everything for one peer into its buffer. Returns true if there is something to write. */
 static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	struct frame frame;
-	struct buffer *note = d->peers ? peers_out(d->peers, peer) : NULL;
-	bool filled = note && (((d->notes >> peer & 1) && driver_put_note(d, peer, note))
-		|| (d->packets >> peer & 1));
-	d->packets &= ~((uint64_t)1 << peer);
+	const bool noted = (d->notes >> peer & 1) && driver_put_note(d, peer);
+	bool filled = noted || (d->packets >> peer & 1);
 	while (core_out_frame(d->out, peer, &frame)) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
 		/* If the backlog is at its limit, the peer does not read. The protocol can stand
@@ -301,33 +291,15 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	return filled;
 }
 
-static void driver_write_peer(struct driver *d, uint32_t peer) {
-	struct instant since = peers_unread_since(d->peers, peer);
-	int error = peers_flush(d->peers, peer);
-	if (error) {
-		d->lost_since = d->lost_since.boot ? d->lost_since : since;
-		d->lost_links |= (uint64_t)1 << peer;
-		d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
-	}
+/* Remembers that the link was lost while it was written. */
+static void driver_lose_link(struct driver *d, uint32_t peer, int error, struct instant since) {
+	d->lost_since = d->lost_since.boot ? d->lost_since : since;
+	d->lost_links |= (uint64_t)1 << peer;
+	d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
 }
 
-/* All buffers are filled before the first one is written, because messages are copied from one to
- * the other. */
-static void driver_write_peers(struct driver *d) {
-	uint32_t count = core_peer_count(d->core);
-	uint64_t filled = 0;
-	peer_copies_clear(&d->copies);
-	for (uint32_t peer = 0; peer < count; peer++) {
-		filled |= (uint64_t)driver_fill_peer(d, peer) << peer;
-	}
-	for (; filled; filled &= filled - 1) {
-		driver_write_peer(d, (uint32_t)__builtin_ctzll(filled));
-	}
-}
-
-/* Tells the core of the links that were lost while writing. Returns true if there was one. */
-static bool driver_tell_lost_links(struct driver *d) {
-	bool any = d->lost_links != 0;
+/* Tells the core of the links that were lost while writing. */
+static void driver_tell_lost_links(struct driver *d) {
 	while (d->lost_links) {
 		uint32_t peer = (uint32_t)__builtin_ctzll(d->lost_links);
 		bool closed = d->closed_links >> peer & 1;
@@ -338,54 +310,73 @@ static bool driver_tell_lost_links(struct driver *d) {
 				"connection broke", closed, d->lost_since);
 	}
 	d->lost_since = (struct instant){ 0, 0 };
-	return any;
 }
 
 /* The core hears of a lost link before anything else steps it: it counts the time from its last
  * step, which must not be later than the end of the link (docs/protocol.md, section 2, Release on
  * disconnect). What it then has to say to the other nodes leaves at once, too. */
 static void driver_flush_peers(struct driver *d) {
-	do {
-		driver_write_peers(d);
-	} while (driver_tell_lost_links(d));
-}
-
-static void driver_flush_replies(struct driver *d) {
-	const struct core_reply *reply;
-	while ((reply = core_out_reply(d->out)) != NULL) {
-		if (reply->id & DRIVER_PROBE) {
-			d->on_probe(d->probe_ctx, reply);
-		} else if (!(reply->id & DRIVER_LOCAL)) {
-			d->handlers->on_reply(d->handlers_ctx, reply);
-		} else if (d->on_reply) {
-			d->on_reply(d->local_ctx, reply);
+	for (bool lost = true; lost;) {
+		const uint32_t count = core_peer_count(d->core);
+		uint64_t filled = 0;
+		peer_copies_clear(&d->copies);
+		/* All buffers are filled before the first one is written, because messages are
+		 * copied from one to the other. */
+		for (uint32_t peer = 0; peer < count; peer++) {
+			filled |= (uint64_t)driver_fill_peer(d, peer) << peer;
+		}
+		d->packets = 0;
+		for (; filled; filled &= filled - 1) {
+			uint32_t peer = (uint32_t)__builtin_ctzll(filled);
+			struct instant since;
+			int error = peers_flush(d->peers, peer, &since);
+			if (error) {
+				driver_lose_link(d, peer, error, since);
+			}
+		}
+		lost = d->lost_links != 0;
+		if (lost) {
+			driver_tell_lost_links(d);
 		}
 	}
 }
 
-bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq) {
-	return core_out_persist(d->out, state, seq);
-}
-
-static void driver_flush_persist(struct driver *d) {
-	struct durable state;
-	uint64_t seq;
-	if (driver_take_persist(d, &state, &seq)) {
-		disk_write(d->disk, &state, seq);
+static void driver_tell_reply(struct driver *d, const struct core_reply *reply) {
+	if (reply->id & DRIVER_PROBE) {
+		d->on_probe(d->probe_ctx, reply);
+	} else if (!(reply->id & DRIVER_LOCAL)) {
+		d->handlers->on_reply(d->handlers_ctx, reply);
+	} else if (d->on_reply) {
+		d->on_reply(d->local_ctx, reply);
 	}
 }
 
 void driver_flush(struct driver *d) {
+	const struct core_reply *reply;
+	const struct core_note *note;
+	struct durable state;
+	uint64_t seq;
 	/* The frames come first, because other nodes wait for them. */
 	driver_flush_peers(d);
-	driver_flush_replies(d);
+	while ((reply = core_out_reply(d->out)) != NULL) {
+		driver_tell_reply(d, reply);
+	}
 	d->handlers->on_events(d->handlers_ctx);
-	driver_log_notes(d);
-	driver_flush_persist(d);
+	while ((note = core_out_note(d->out)) != NULL) {
+		driver_log_note(d, note);
+	}
+	if (core_out_persist(d->out, &state, &seq)) {
+		disk_write(d->disk, &state, seq);
+	}
 	core_out_clear(d->out);
 	/* Connections of clients may turn out to be broken here. */
 	d->handlers->flushed(d->handlers_ctx);
-	driver_arm(d);
+	/* If the timer is armed for an earlier time, it stays as it is: it goes off, the core reads
+	 * its clock, and says when it wants to be called next. So most turns set no timer. */
+	const int64_t deadline = core_deadline(d->core);
+	if (deadline < d->armed_at) {
+		driver_arm(d, deadline);
+	}
 	if (d->changed && d->on_changed) {
 		d->changed = false;
 		d->on_changed(d->local_ctx);

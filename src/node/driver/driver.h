@@ -152,10 +152,6 @@ void driver_flush(struct driver *d);
 /* Does that at the end of this turn of the loop. */
 void driver_flush_later(struct driver *d);
 
-/* For the start, before there is a network: gives what the core wants on disk, or returns false if
- * that is nothing. */
-bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq);
-
 /* Drops the links that certificates or roles forbid now, after a reload or when the configuration
  * has changed. The core is told. */
 void driver_check_links(struct driver *d);
@@ -175,8 +171,8 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body);
 /* Returns the buffer for a packet about clients that wait (peer_waits.h), which leaves at the end
  * of this turn; NULL if the peer is no member, or knows no such packets. */
 struct buffer *driver_packet(struct driver *d, uint32_t peer);
-/* Appends this node's note for a peer that lacks it, if it accepts notes. Returns true if there is
- * something to write. */
-bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);
+/* Appends this node's note to what leaves for a peer that lacks it, if it accepts notes. Returns
+ * true if there is something to write. */
+bool driver_put_note(struct driver *d, uint32_t peer);
 
 #endif

@@ -70,10 +70,12 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 	return 0;
 }
 
-bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to) {
+bool driver_put_note(struct driver *d, uint32_t peer) {
 	struct peer_note note = { .rights = "" };
+	struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
+	/* A peer without a link is told when it has one. */
 	d->notes &= ~((uint64_t)1 << peer);
-	if (!rights_matter(d) || !peers_has(d->peers, peer, PEER_FEATURE_NOTES)) {
+	if (!to || !rights_matter(d) || !peers_has(d->peers, peer, PEER_FEATURE_NOTES)) {
 		return false;
 	}
 	snprintf(note.rights, sizeof note.rights, "%s", d->rights);
