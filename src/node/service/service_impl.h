@@ -168,9 +168,12 @@ void service_kick(const struct service_call *call);
 
 /* The ctx of the port is the service. */
 extern const struct events_port service_events_port;
+/* To be called when events_is_open or service_audit_watches may have changed. */
+void service_want_events(struct service *s);
 /* Takes the events from the core to those who watch. */
 void service_take_events(struct service *s);
-/* Serves the watchers that are behind. To be called after a flush of the sessions. */
+/* Serves the watchers that are behind. To be called after a flush of the sessions, if there are
+ * any. */
 void service_serve_watches(struct service *s);
 /* The timer `unwatched` of the service has gone off. */
 void service_on_unwatched(evutil_socket_t fd, short what, void *ctx);
