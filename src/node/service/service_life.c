@@ -16,10 +16,6 @@ static bool service_serve(void *ctx) {
 	return (s->sessions && sessions_serve(s->sessions)) || leave;
 }
 
-static void service_on_reply(void *ctx, const struct core_reply *reply) {
-	service_answer(ctx, reply);
-}
-
 static void service_on_events(void *ctx) {
 	struct service *s = ctx;
 	if (s->wants_events) {
@@ -39,7 +35,7 @@ static void service_flushed(void *ctx) {
 	}
 }
 
-static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply,
+static const struct driver_handlers service_driver_handlers = { service_serve, service_answer,
 	service_on_events, service_flushed, service_deadlock_packet };
 
 /* ---- life ---- */

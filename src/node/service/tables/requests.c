@@ -226,7 +226,10 @@ void requests_of_party(struct requests *r, struct request *request, struct id128
 		parties_leave(&r->parties, c->party);
 		c->party = parties_use(&r->parties, id);
 	}
-	request->party = c->party ? party_use(c->party) : NULL;
+	request->party = c->party;
+	if (c->party) {
+		c->party->uses++;
+	}
 }
 
 void requests_doubt(struct requests *r) {
