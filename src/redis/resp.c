@@ -24,24 +24,12 @@ static bool resp_line(struct slice in, size_t at, struct slice *out, size_t *out
 	return true;
 }
 
-/* Reads a length. Returns false if the line is something else. */
-static bool resp_length(struct slice line, uint64_t most, uint64_t *out) {
-	uint64_t number = 0;
-	for (size_t i = 0; i < line.size; i++) {
-		if (line.data[i] < '0' || line.data[i] > '9' || number > most) {
-			return false;
-		}
-		number = number * 10 + (uint64_t)(line.data[i] - '0');
-	}
-	*out = number;
-	return line.size > 0 && number <= most;
-}
-
-/* Reads a line that consists of `kind` and a length. */
+/* Reads a line that consists of `kind` and a length of at most so much. */
 static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint64_t most,
 	uint64_t *out, const char **out_why) {
 	struct slice line;
 	size_t next;
+	uint64_t number = 0;
 	if (*at < in.size && in.data[*at] != kind) {
 		*out_why = kind == '*' ? "expected '*'" : "expected '$'";
 		return RESP_WRONG;
@@ -50,12 +38,18 @@ static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint6
 		*out_why = "too big count string";
 		return in.size - *at > LENGTH_LINE_MAX ? RESP_WRONG : RESP_MORE;
 	}
-	if (line.size == 0 || !resp_length(slice_of(line.data + 1, line.size - 1), most, out)) {
+	bool right = line.size > 1;
+	for (size_t i = 1; right && i < line.size; i++) {
+		right = line.data[i] >= '0' && line.data[i] <= '9' && number <= most;
+		number = number * 10 + (uint64_t)(line.data[i] - '0');
+	}
+	if (!right || number > most) {
 		*out_why = kind == '*'
 			? "invalid multibulk length: Pawl takes at most 256 arguments"
 			: "invalid bulk length: an argument has at most 1 MiB";
 		return RESP_WRONG;
 	}
+	*out = number;
 	*at = next;
 	return RESP_COMPLETE;
 }
