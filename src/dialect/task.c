@@ -27,11 +27,6 @@ bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t c
 	return right;
 }
 
-static uint8_t *task_copy(uint8_t *at, struct slice from, struct slice *out) {
-	*out = slice_of(at, from.size);
-	return slice_put(at, from);
-}
-
 struct task *task_new(const struct task_runner *runner, const struct task_plan *plan,
 	struct slice prefix, const struct slice *keys, size_t count, struct slice value,
 	struct slice fresh) {
@@ -48,8 +43,11 @@ struct task *task_new(const struct task_runner *runner, const struct task_plan *
 	task->bytes = bytes;
 	task->count = (uint32_t)count;
 	buffer_init(&task->shown, runner->alloc, TASK_SHOWN_MAX);
-	uint8_t *at = task_copy((uint8_t *)(task + 1), value, &task->value);
-	at = task_copy(at, fresh, &task->fresh);
+	uint8_t *at = (uint8_t *)(task + 1);
+	task->value = slice_of(at, value.size);
+	at = slice_put(at, value);
+	task->fresh = slice_of(at, fresh.size);
+	at = slice_put(at, fresh);
 	for (size_t i = 0; i < count; i++) {
 		uint8_t *begin = at;
 		at = slice_put(slice_put(at, prefix), keys[i]);

@@ -54,31 +54,6 @@ static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint6
 	return RESP_COMPLETE;
 }
 
-static enum resp_read resp_read_array(struct slice in, struct resp_command *out, size_t *out_size,
-	const char **out_why) {
-	size_t at = 0;
-	uint64_t count, size;
-	enum resp_read read = resp_head(in, &at, '*', RESP_ARGUMENTS_MAX, &count, out_why);
-	for (uint64_t i = 0; read == RESP_COMPLETE && i < count; i++) {
-		read = resp_head(in, &at, '$', RESP_ARGUMENT_BYTES_MAX, &size, out_why);
-		if (read != RESP_COMPLETE) {
-			break;
-		}
-		if (in.size - at < size + 2) {
-			return RESP_MORE;
-		}
-		if (in.data[at + size] != '\r' || in.data[at + size + 1] != '\n') {
-			*out_why = "a bulk string without its end";
-			return RESP_WRONG;
-		}
-		out->arguments[i] = slice_of(in.data + at, (size_t)size);
-		at += (size_t)size + 2;
-	}
-	out->count = read == RESP_COMPLETE ? (size_t)count : 0;
-	*out_size = at;
-	return read;
-}
-
 static bool resp_is_blank(uint8_t byte) {
 	return byte == ' ' || byte == '\t';
 }
@@ -89,11 +64,20 @@ static bool resp_is_http(const struct resp_command *command) {
 	return command->count == 3 && slice_has_prefix(command->arguments[2], slice_str("HTTP/"));
 }
 
-/* An inline command is words on a line, as somebody types them into telnet. Words in quotes are
- * not understood; nobody but people sends such commands. */
+/* Reads what is not an array. An inline command is words on a line, as somebody types them into
+ * telnet. Words in quotes are not understood; nobody but people sends such commands. Whoever speaks
+ * another protocol is told so. */
 static enum resp_read resp_read_inline(struct slice in, struct resp_command *out, size_t *out_size,
 	const char **out_why) {
 	struct slice line;
+	if (in.data[0] & 0x80) {
+		*out_why = "this address is for clients of Redis, and not for those of Pawl";
+		return RESP_WRONG;
+	}
+	if (in.data[0] == RESP_TLS_HELLO) {
+		*out_why = "the client speaks TLS, and this address has none";
+		return RESP_WRONG;
+	}
 	if (!resp_line(in, 0, &line, out_size)) {
 		*out_why = "too big inline request";
 		return in.size > RESP_INLINE_BYTES_MAX ? RESP_WRONG : RESP_MORE;
@@ -122,19 +106,33 @@ static enum resp_read resp_read_inline(struct slice in, struct resp_command *out
 
 enum resp_read resp_read(struct slice in, struct resp_command *out, size_t *out_size,
 	const char **out_why) {
+	size_t at = 0;
+	uint64_t count, size;
 	if (in.size == 0) {
 		return RESP_MORE;
 	}
-	if (in.data[0] & 0x80) {
-		*out_why = "this address is for clients of Redis, and not for those of Pawl";
-		return RESP_WRONG;
+	if (in.data[0] != '*') {
+		return resp_read_inline(in, out, out_size, out_why);
 	}
-	if (in.data[0] == RESP_TLS_HELLO) {
-		*out_why = "the client speaks TLS, and this address has none";
-		return RESP_WRONG;
+	enum resp_read read = resp_head(in, &at, '*', RESP_ARGUMENTS_MAX, &count, out_why);
+	for (uint64_t i = 0; read == RESP_COMPLETE && i < count; i++) {
+		read = resp_head(in, &at, '$', RESP_ARGUMENT_BYTES_MAX, &size, out_why);
+		if (read != RESP_COMPLETE) {
+			break;
+		}
+		if (in.size - at < size + 2) {
+			return RESP_MORE;
+		}
+		if (in.data[at + size] != '\r' || in.data[at + size + 1] != '\n') {
+			*out_why = "a bulk string without its end";
+			return RESP_WRONG;
+		}
+		out->arguments[i] = slice_of(in.data + at, (size_t)size);
+		at += (size_t)size + 2;
 	}
-	return in.data[0] == '*' ? resp_read_array(in, out, out_size, out_why)
-		: resp_read_inline(in, out, out_size, out_why);
+	out->count = read == RESP_COMPLETE ? (size_t)count : 0;
+	*out_size = at;
+	return read;
 }
 
 /* ---- writing ---- */

@@ -40,7 +40,15 @@ bool service_share_take(const struct service_call *call, const struct core_reque
 	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
 		request->lock_id);
 	if (waits || locks || bytes) {
-		requests_charge(open, share, waits, locks, bytes);
+		open->share = *share;
+		open->locks = locks;
+		open->bytes = bytes;
+		shares_take(share, SHARE_WAITS, waits);
+		shares_take(share, SHARE_LOCKS, locks);
+		shares_take(share, SHARE_VALUES, bytes);
+	}
+	if (waits) {
+		requests_mark_waiting(open);
 	}
 	return true;
 }

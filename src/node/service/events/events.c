@@ -35,8 +35,8 @@ static bool events_is_match(const struct events_subject *s, struct slice key) {
 		&& memcmp(s->bytes, key.data, s->size) == 0;
 }
 
-static struct events_subject *events_subject(const struct events *e, uint64_t hash,
-	struct slice subject, bool prefix) {
+struct events_subject *events_subject(const struct events *e, uint64_t hash, struct slice subject,
+	bool prefix) {
 	for (struct map_node *n = map_first(&e->by_subject, hash); n; n = map_next(n)) {
 		struct events_subject *s = CONTAINER_OF(n, struct events_subject, node);
 		if (events_is_subject(s, subject, prefix)) {
@@ -78,11 +78,6 @@ bool events_match_next(const struct events *e, struct events_match *m, struct sl
 		}
 	}
 	return false;
-}
-
-struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
-	struct slice key) {
-	return events_subject(e, m->hash, slice_of(key.data, m->size), m->prefix);
 }
 
 static bool events_each_found(struct events *e, const struct events_client *c, struct slice key,
@@ -357,7 +352,8 @@ uint32_t events_watchers(struct events *e, struct slice key) {
 	struct events_match m = { 0 };
 	e->stamp++;
 	while (events_match_next(e, &m, key)) {
-		const struct events_subject *s = events_match_subject(e, &m, key);
+		const struct events_subject *s = events_subject(e, m.hash,
+			slice_of(key.data, m.size), m.prefix);
 		if (s) {
 			count += events_count_clients(e, s, &visits);
 			most = s->clients > most ? s->clients : most;

@@ -92,9 +92,9 @@ bool events_each_of(struct events *e, const struct events_client *c, struct slic
 /* Goes on to the next subject: the key, and then its prefixes of lengths that somebody watches.
  * A zeroed search begins. Returns false if there is no other. */
 bool events_match_next(const struct events *e, struct events_match *m, struct slice key);
-/* Returns the subject that was found, or NULL if nobody watches it. */
-struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
-	struct slice key);
+/* Returns the subject with that hash, or NULL if nobody watches it. */
+struct events_subject *events_subject(const struct events *e, uint64_t hash, struct slice subject,
+	bool prefix);
 
 /* Puts the watch, which is in no list, among those of its entry. `at` is where the search begins: a
  * watch, or the head of the list. */

@@ -52,7 +52,8 @@ static bool walk_next_subject(struct events *e) {
 		return false;
 	}
 	w->steps--;
-	w->subject = events_match_subject(e, &w->match, key);
+	w->subject = events_subject(e, w->match.hash, slice_of(key.data, w->match.size),
+		w->match.prefix);
 	w->all_behind = true;
 	/* Where everybody is behind, nobody is to be told at once. */
 	w->at = w->subject && !w->subject->all_behind ? list_first(&w->subject->entries) : NULL;

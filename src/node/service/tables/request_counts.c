@@ -27,26 +27,22 @@ void request_counts_forget(struct request_counts *c, struct request_count *one) 
 	one->open = false;
 }
 
-static void counts_result(struct request_counts *c, unsigned method, int error) {
-	unsigned result = (unsigned)-error;
-	if (method < CLIENT_METHODS && result < REQUEST_RESULTS) {
-		c->results[method][result]++;
-	}
-}
-
 void request_counts_answer(struct request_counts *c, struct request_count *one, int error,
 	struct instant now) {
+	const unsigned result = (unsigned)-error;
 	if (!one->open) {
 		return;
 	}
-	counts_result(c, one->method, error);
+	if (result < REQUEST_RESULTS) {
+		c->results[one->method][result]++;
+	}
 	buckets_add(&c->durations[one->method], now.boot - one->begun);
 	request_counts_forget(c, one);
 }
 
 void request_counts_at_once(struct request_counts *c, enum client_method method, int error) {
-	counts_result(c, method, error);
-	buckets_add(&c->durations[method], 0);
+	struct request_count one = { .method = (uint8_t)method, .open = true };
+	request_counts_answer(c, &one, error, (struct instant){ 0, 0 });
 }
 
 void request_counts_granted(struct request_counts *c, uint32_t group,
