@@ -16,8 +16,8 @@ struct dialect_node {
 	int64_t (*unix_ms)(void *ctx);
 	/* A random lock_id. */
 	struct id128 (*draw)(void *ctx);
-	/* The configuration of the cluster as the node knows it now, which has the longest lease and
-	 * the bound on the drift between two clocks; and how many masters it has. */
+	/* The configuration of the cluster as the node knows it now, with the longest lease and the
+	 * bound on the drift between two clocks; and how many masters it has. */
 	const struct config *cluster;
 	uint32_t (*masters)(void *ctx);
 	/* The present. */
