@@ -10,14 +10,13 @@
 /* ---- making a task ---- */
 
 span_ns task_longest(const struct dialect_node *node, span_ns slack) {
-	return span_shrink(node->max_lease(node->ctx), node->drift_ppm(node->ctx)) - slack;
+	return span_shrink(node->cluster->max_lease, node->cluster->drift_ppm) - slack;
 }
 
 /* Returns the lease behind a length: the slack, and the length, are over by every clock when it
  * ends. */
 static span_ns task_covers(const struct task_runner *runner, span_ns length) {
-	return span_cover(length + runner->task->slack,
-		runner->node->drift_ppm(runner->node->ctx));
+	return span_cover(length + runner->task->slack, runner->node->cluster->drift_ppm);
 }
 
 bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t count) {
@@ -26,11 +25,6 @@ bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t c
 		right = keys[i].size > 0 && keys[i].size + prefix.size <= KEY_MAX;
 	}
 	return right;
-}
-
-static uint8_t *task_copy(uint8_t *at, struct slice from, struct slice *out) {
-	*out = slice_of(at, from.size);
-	return slice_put(at, from);
 }
 
 struct task *task_new(const struct task_runner *runner, const struct task_plan *plan,
@@ -49,8 +43,11 @@ struct task *task_new(const struct task_runner *runner, const struct task_plan *
 	task->bytes = bytes;
 	task->count = (uint32_t)count;
 	buffer_init(&task->shown, runner->alloc, TASK_SHOWN_MAX);
-	uint8_t *at = task_copy((uint8_t *)(task + 1), value, &task->value);
-	at = task_copy(at, fresh, &task->fresh);
+	uint8_t *at = (uint8_t *)(task + 1);
+	task->value = slice_of(at, value.size);
+	at = slice_put(at, value);
+	task->fresh = slice_of(at, fresh.size);
+	at = slice_put(at, fresh);
 	for (size_t i = 0; i < count; i++) {
 		uint8_t *begin = at;
 		at = slice_put(slice_put(at, prefix), keys[i]);
@@ -132,7 +129,7 @@ static void task_begins(struct task_runner *runner) {
  * over. */
 static span_ns task_lease(const struct task_runner *runner) {
 	const struct task *task = runner->task;
-	return task->without_end ? runner->node->max_lease(runner->node->ctx)
+	return task->without_end ? runner->node->cluster->max_lease
 		: task_covers(runner, task->length);
 }
 
@@ -243,12 +240,18 @@ static enum task_step task_refuse(struct task *task, enum task_refusal why) {
 }
 
 /* Returns whether the answer comes so late that a client that counts its time from there would
- * count on the lease after its end. Without slack, the operator leaves that to the client. */
+ * count on the lease after its end. An acquire may have waited for its turn before the lease began.
+ * Without slack, the operator leaves that to the client. */
 static bool task_is_late(const struct task_runner *runner) {
 	const struct task *task = runner->task;
-	return task->done > 0 && task->since.boot != 0 && task->slack > 0 && !task->without_end
-		&& instant_elapsed_long(runner->node->now(runner->node->ctx), task->since)
-			- task->queued > task->slack;
+	if (task->done == 0 || task->since.boot == 0 || task->slack <= 0 || task->without_end) {
+		return false;
+	}
+	const span_ns lease = task_lease(runner),
+		whole = span_cover(task->valid, runner->node->cluster->drift_ppm),
+		queued = whole > lease ? whole - lease : 0;
+	return instant_elapsed_long(runner->node->now(runner->node->ctx), task->since) - queued
+		> task->slack;
 }
 
 /* Asks for the release of what was taken of the key whose turn it is. */
@@ -271,14 +274,6 @@ static enum task_step task_give_back(struct task_runner *runner, enum task_refus
 	return task_refuse(task, why);
 }
 
-/* Returns how long an acquire waited for its turn, from how long its lease is valid from its
- * sending on. */
-static span_ns task_queued(const struct task_runner *runner, span_ns valid) {
-	const span_ns lease = task_lease(runner);
-	const span_ns whole = span_cover(valid, runner->node->drift_ppm(runner->node->ctx));
-	return whole > lease ? whole - lease : 0;
-}
-
 static enum task_step task_finish(struct task_runner *runner) {
 	if (task_is_late(runner)) {
 		if (runner->task->plan.retakes) {
@@ -298,7 +293,7 @@ static bool task_keeps(const struct task_runner *runner, span_ns valid) {
 	const uint32_t from = task->plan.takes ? 0 : task->at;
 	const uint32_t to = task->plan.takes ? task->count : task->at + 1;
 	bool kept = true;
-	for (uint32_t i = from; kept && task->without_end && i < to; i++) {
+	for (uint32_t i = from; kept && i < to; i++) {
 		kept = runner->node->keep(runner->node->ctx, runner->number, task->keys[i],
 			task->lock_ids[i], until) == 0;
 	}
@@ -413,10 +408,10 @@ static enum task_step task_has_acted(struct task_runner *runner,
 			return task_lengthen(runner);
 		}
 	}
-	task->queued = task->act == TASK_TAKE ? task_queued(runner, response->valid) : 0;
+	task->valid = task->act == TASK_TAKE ? response->valid : 0;
 	task->got = task->act == TASK_TAKE ? response->token
 		: task_unique_of(task->read_token, task->writes[task->at]);
-	if (task->act == TASK_TAKE && !task_keeps(runner, response->valid)) {
+	if (task->act == TASK_TAKE && task->without_end && !task_keeps(runner, response->valid)) {
 		task->at = task->plan.takes ? 0 : task->at;
 		return task_give_back(runner, TASK_IS_UNKEPT);
 	}

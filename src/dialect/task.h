@@ -152,10 +152,10 @@ struct task {
 	/* How much longer than `length` a lease lasts for certain, and than it is shown, in
 	 * nanoseconds. The drift comes on top of both. */
 	span_ns slack;
-	/* When a lease was first asked for; zero if none was. How much of the time since then the
-	 * request waited for its turn, before the lease began, in nanoseconds. */
+	/* When a lease was first asked for; zero if none was. For how long what was taken last is
+	 * valid, from its sending on; 0 if the last act took nothing. */
 	struct instant since;
-	span_ns queued;
+	span_ns valid;
 	/* How many keys were held and the same, held and not the same, and free; and how many acts
 	 * had an effect. */
 	uint32_t mine, others, gone, done;

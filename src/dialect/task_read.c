@@ -43,7 +43,7 @@ void task_note(const struct task_runner *runner, const struct client_entry *entr
 	task->left = entry ? task_left(task, entry) : 0;
 	/* Its node extends it long before half of its lease is over. */
 	task->endless = entry && entry->label.without_end
-		&& entry->at_least > node->max_lease(node->ctx) / 2;
+		&& entry->at_least > node->cluster->max_lease / 2;
 	task->own = entry
 		&& slice_equal(entry->identity, node->identity(node->ctx, runner->number));
 	task->read_token = entry ? entry->token : 0;

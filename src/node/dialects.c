@@ -24,17 +24,9 @@ static struct id128 dialects_draw(void *ctx) {
 	return drawn;
 }
 
-static const struct driver *dialects_driver(void *ctx) {
-	const struct service *service = ctx;
-	return service->driver;
-}
-
-static span_ns dialects_max_lease(void *ctx) {
-	return core_config(dialects_driver(ctx)->core)->max_lease;
-}
-
 static uint32_t dialects_masters(void *ctx) {
-	const struct config *config = core_config(dialects_driver(ctx)->core);
+	const struct service *service = ctx;
+	const struct config *config = core_config(service->driver->core);
 	uint32_t masters = 0;
 	for (uint32_t i = 0; i < config->node_count; i++) {
 		masters += config->nodes[i].master;
@@ -45,10 +37,6 @@ static uint32_t dialects_masters(void *ctx) {
 static struct instant dialects_now(void *ctx) {
 	(void)ctx;
 	return time_source_now();
-}
-
-static uint32_t dialects_drift(void *ctx) {
-	return core_config(dialects_driver(ctx)->core)->drift_ppm;
 }
 
 static struct slice dialects_identity(void *ctx, uint64_t number) {
@@ -83,8 +71,8 @@ void dialects_init(struct dialects *d, struct service *service, const struct nod
 	*d = (struct dialects){ .use_redis = { &redis_dialect, &d->node, &d->redis },
 		.use_memcached = { &memcached_dialect, &d->node, &d->memcached } };
 	d->node = (struct dialect_node){ .unix_ms = dialects_unix_ms, .draw = dialects_draw,
-		.max_lease = dialects_max_lease, .masters = dialects_masters, .now = dialects_now,
-		.drift_ppm = dialects_drift, .identity = dialects_identity, .keep = dialects_keep,
+		.cluster = core_config(service->driver->core), .masters = dialects_masters,
+		.now = dialects_now, .identity = dialects_identity, .keep = dialects_keep,
 		.reached_at = dialects_reached_at, .unknown_script = dialects_unknown_script,
 		.ctx = service };
 	dialects_reload(d, config);

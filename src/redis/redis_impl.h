@@ -112,8 +112,6 @@ struct slice redis_prefix(const struct redis *r, char text[REDIS_PREFIX_MAX + 1]
 struct task *redis_task_new(const struct redis_call *call, const struct redis_plan *plan,
 	const struct slice *keys, size_t count, struct slice value, struct slice fresh,
 	enum dialect_step *out_step);
-/* Begins with the task. */
-enum dialect_step redis_task_begin(struct redis *r, struct task *task);
 /* Goes on after the answer. */
 enum dialect_step redis_task_answer(struct redis *r, const struct client_response *response,
 	struct resp_writer *w);

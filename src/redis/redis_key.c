@@ -6,16 +6,12 @@
 
 static const struct slice nothing = { NULL, 0 };
 
-static const struct slice *key_arguments(const struct redis_call *call) {
-	return call->command->arguments;
-}
-
 /* Begins with a task for `count` keys from argument `first` on. What is taken with a length of 0
  * has no end. */
 static enum dialect_step key_begin(const struct redis_call *call, const struct redis_plan *plan,
 	size_t first, size_t count, struct slice value, struct slice fresh, span_ns length) {
 	enum dialect_step step;
-	struct task *task = redis_task_new(call, plan, key_arguments(call) + first, count,
+	struct task *task = redis_task_new(call, plan, call->command->arguments + first, count,
 		value, fresh, &step);
 	if (!task) {
 		return step;
@@ -23,7 +19,8 @@ static enum dialect_step key_begin(const struct redis_call *call, const struct r
 	task->length = length;
 	task->without_end = length == 0;
 	task->patience = plan->act.takes ? call->redis->server->settings.patience : 0;
-	return redis_task_begin(call->redis, task);
+	task_begin(&call->redis->tasks, task);
+	return DIALECT_ASK;
 }
 
 /* ---- SET ---- */
@@ -114,7 +111,7 @@ bool redis_keeps(const struct redis_call *call) {
 /* Takes the key if it is free. */
 static enum dialect_step set_fresh(const struct redis_call *call, struct redis_plan plan,
 	span_ns length) {
-	const struct slice value = key_arguments(call)[2];
+	const struct slice value = call->command->arguments[2];
 	plan.act.takes = true;
 	if (length > 0) {
 		redis_redlock(call->redis, &plan);
@@ -128,7 +125,7 @@ static enum task_act set_over(const struct redis_call *call) {
 }
 
 static enum dialect_step set_present(const struct redis_call *call, const struct set_options *o) {
-	const struct slice fresh = key_arguments(call)[2];
+	const struct slice fresh = call->command->arguments[2];
 	struct slice old = o->old;
 	struct redis_plan plan = { .act.mine = TASK_REPLACE,
 		.act.compares = o->has_old ? TASK_VALUE : TASK_ANY,
@@ -170,7 +167,7 @@ enum dialect_step redis_set(const struct redis_call *call) {
 		plan.reply = reply_old;
 	}
 	plan.act.mine = o.nx ? TASK_NOTHING : set_over(call);
-	return key_begin(call, &plan, 1, 1, nothing, key_arguments(call)[2], o.length);
+	return key_begin(call, &plan, 1, 1, nothing, call->command->arguments[2], o.length);
 }
 
 enum dialect_step redis_setnx(const struct redis_call *call) {
@@ -182,9 +179,9 @@ enum dialect_step redis_setnx(const struct redis_call *call) {
 static enum dialect_step set_for(const struct redis_call *call, bool seconds) {
 	const struct redis_plan plan = { .act.mine = TASK_EXTEND, .act.other = set_over(call),
 		.act.free = TASK_TAKE, .act.compares = TASK_VALUE, .reply = redis_reply_set };
-	const struct slice value = key_arguments(call)[3];
+	const struct slice value = call->command->arguments[3];
 	span_ns length;
-	return redis_length(call, key_arguments(call)[2], seconds, &length)
+	return redis_length(call, call->command->arguments[2], seconds, &length)
 		? key_begin(call, &plan, 1, 1, value, value, length) : DIALECT_DONE;
 }
 
@@ -253,7 +250,7 @@ static enum dialect_step key_expire(const struct redis_call *call, bool seconds)
 	static const struct redis_plan plan = { .act.mine = TASK_EXTEND,
 		.reply = redis_reply_done };
 	span_ns length;
-	return redis_length(call, key_arguments(call)[2], seconds, &length)
+	return redis_length(call, call->command->arguments[2], seconds, &length)
 		? key_begin(call, &plan, 1, 1, nothing, nothing, length) : DIALECT_DONE;
 }
 
@@ -305,19 +302,19 @@ enum dialect_step redis_delex(const struct redis_call *call) {
 enum dialect_step redis_token(const struct redis_call *call) {
 	static const struct redis_plan plan = { .act.compares = TASK_VALUE,
 		.show = REDIS_SHOW_TOKEN };
-	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
+	return key_begin(call, &plan, 1, 1, call->command->arguments[2], nothing, 0);
 }
 
 enum dialect_step redis_valid(const struct redis_call *call) {
 	static const struct redis_plan plan = { .act.compares = TASK_VALUE,
 		.show = REDIS_SHOW_PTTL };
-	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
+	return key_begin(call, &plan, 1, 1, call->command->arguments[2], nothing, 0);
 }
 
 /* PAWL.WAIT key value ms wait-ms: takes the key when its turn comes. */
 enum dialect_step redis_take_waiting(const struct redis_call *call) {
 	static const struct redis_plan plan = { .act.takes = true, .reply = redis_reply_ok };
-	const struct slice *a = key_arguments(call);
+	const struct slice *a = call->command->arguments;
 	enum dialect_step step;
 	span_ns length;
 	int64_t wait;
@@ -333,5 +330,6 @@ enum dialect_step redis_take_waiting(const struct redis_call *call) {
 	}
 	task->length = length;
 	task->patience = wait * SPAN_MS;
-	return redis_task_begin(call->redis, task);
+	task_begin(&call->redis->tasks, task);
+	return DIALECT_ASK;
 }

@@ -138,7 +138,8 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	task->length = length;
 	task->without_end = length == 0;
 	task->patience = plan.act.takes ? r->server->settings.patience : 0;
-	return redis_task_begin(r, task);
+	task_begin(&r->tasks, task);
+	return DIALECT_ASK;
 }
 
 /* A script that uses one key would leave any others alone. */

@@ -135,7 +135,11 @@ static enum dialect_step sentinel_probe(const struct redis_call *call,
 	r->database = 0;
 	struct task *task = redis_task_new(call, &plan, &key, 1, none, none, &step);
 	r->database = database;
-	return task ? redis_task_begin(r, task) : step;
+	if (!task) {
+		return step;
+	}
+	task_begin(&r->tasks, task);
+	return DIALECT_ASK;
 }
 
 static const struct sentinel_question {

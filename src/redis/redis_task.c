@@ -75,11 +75,6 @@ void redis_redlock(const struct redis *r, struct redis_plan *plan) {
 	}
 }
 
-enum dialect_step redis_task_begin(struct redis *r, struct task *task) {
-	task_begin(&r->tasks, task);
-	return DIALECT_ASK;
-}
-
 static void task_say(struct resp_writer *w, enum task_refusal why) {
 	switch (why) {
 	case TASK_IS_HELD:

@@ -24,24 +24,12 @@ static bool resp_line(struct slice in, size_t at, struct slice *out, size_t *out
 	return true;
 }
 
-/* Reads a length. Returns false if the line is something else. */
-static bool resp_length(struct slice line, uint64_t most, uint64_t *out) {
-	uint64_t number = 0;
-	for (size_t i = 0; i < line.size; i++) {
-		if (line.data[i] < '0' || line.data[i] > '9' || number > most) {
-			return false;
-		}
-		number = number * 10 + (uint64_t)(line.data[i] - '0');
-	}
-	*out = number;
-	return line.size > 0 && number <= most;
-}
-
-/* Reads a line that consists of `kind` and a length. */
+/* Reads a line that consists of `kind` and a length of at most so much. */
 static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint64_t most,
 	uint64_t *out, const char **out_why) {
 	struct slice line;
 	size_t next;
+	uint64_t number = 0;
 	if (*at < in.size && in.data[*at] != kind) {
 		*out_why = kind == '*' ? "expected '*'" : "expected '$'";
 		return RESP_WRONG;
@@ -50,39 +38,20 @@ static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint6
 		*out_why = "too big count string";
 		return in.size - *at > LENGTH_LINE_MAX ? RESP_WRONG : RESP_MORE;
 	}
-	if (line.size == 0 || !resp_length(slice_of(line.data + 1, line.size - 1), most, out)) {
+	bool right = line.size > 1;
+	for (size_t i = 1; right && i < line.size; i++) {
+		right = line.data[i] >= '0' && line.data[i] <= '9' && number <= most;
+		number = number * 10 + (uint64_t)(line.data[i] - '0');
+	}
+	if (!right || number > most) {
 		*out_why = kind == '*'
 			? "invalid multibulk length: Pawl takes at most 256 arguments"
 			: "invalid bulk length: an argument has at most 1 MiB";
 		return RESP_WRONG;
 	}
+	*out = number;
 	*at = next;
 	return RESP_COMPLETE;
-}
-
-static enum resp_read resp_read_array(struct slice in, struct resp_command *out, size_t *out_size,
-	const char **out_why) {
-	size_t at = 0;
-	uint64_t count, size;
-	enum resp_read read = resp_head(in, &at, '*', RESP_ARGUMENTS_MAX, &count, out_why);
-	for (uint64_t i = 0; read == RESP_COMPLETE && i < count; i++) {
-		read = resp_head(in, &at, '$', RESP_ARGUMENT_BYTES_MAX, &size, out_why);
-		if (read != RESP_COMPLETE) {
-			break;
-		}
-		if (in.size - at < size + 2) {
-			return RESP_MORE;
-		}
-		if (in.data[at + size] != '\r' || in.data[at + size + 1] != '\n') {
-			*out_why = "a bulk string without its end";
-			return RESP_WRONG;
-		}
-		out->arguments[i] = slice_of(in.data + at, (size_t)size);
-		at += (size_t)size + 2;
-	}
-	out->count = read == RESP_COMPLETE ? (size_t)count : 0;
-	*out_size = at;
-	return read;
 }
 
 static bool resp_is_blank(uint8_t byte) {
@@ -95,11 +64,20 @@ static bool resp_is_http(const struct resp_command *command) {
 	return command->count == 3 && slice_has_prefix(command->arguments[2], slice_str("HTTP/"));
 }
 
-/* An inline command is words on a line, as somebody types them into telnet. Words in quotes are
- * not understood; nobody but people sends such commands. */
+/* Reads what is not an array. An inline command is words on a line, as somebody types them into
+ * telnet. Words in quotes are not understood; nobody but people sends such commands. Whoever speaks
+ * another protocol is told so. */
 static enum resp_read resp_read_inline(struct slice in, struct resp_command *out, size_t *out_size,
 	const char **out_why) {
 	struct slice line;
+	if (in.data[0] & 0x80) {
+		*out_why = "this address is for clients of Redis, and not for those of Pawl";
+		return RESP_WRONG;
+	}
+	if (in.data[0] == RESP_TLS_HELLO) {
+		*out_why = "the client speaks TLS, and this address has none";
+		return RESP_WRONG;
+	}
 	if (!resp_line(in, 0, &line, out_size)) {
 		*out_why = "too big inline request";
 		return in.size > RESP_INLINE_BYTES_MAX ? RESP_WRONG : RESP_MORE;
@@ -128,19 +106,33 @@ static enum resp_read resp_read_inline(struct slice in, struct resp_command *out
 
 enum resp_read resp_read(struct slice in, struct resp_command *out, size_t *out_size,
 	const char **out_why) {
+	size_t at = 0;
+	uint64_t count, size;
 	if (in.size == 0) {
 		return RESP_MORE;
 	}
-	if (in.data[0] & 0x80) {
-		*out_why = "this address is for clients of Redis, and not for those of Pawl";
-		return RESP_WRONG;
+	if (in.data[0] != '*') {
+		return resp_read_inline(in, out, out_size, out_why);
 	}
-	if (in.data[0] == RESP_TLS_HELLO) {
-		*out_why = "the client speaks TLS, and this address has none";
-		return RESP_WRONG;
+	enum resp_read read = resp_head(in, &at, '*', RESP_ARGUMENTS_MAX, &count, out_why);
+	for (uint64_t i = 0; read == RESP_COMPLETE && i < count; i++) {
+		read = resp_head(in, &at, '$', RESP_ARGUMENT_BYTES_MAX, &size, out_why);
+		if (read != RESP_COMPLETE) {
+			break;
+		}
+		if (in.size - at < size + 2) {
+			return RESP_MORE;
+		}
+		if (in.data[at + size] != '\r' || in.data[at + size + 1] != '\n') {
+			*out_why = "a bulk string without its end";
+			return RESP_WRONG;
+		}
+		out->arguments[i] = slice_of(in.data + at, (size_t)size);
+		at += (size_t)size + 2;
 	}
-	return in.data[0] == '*' ? resp_read_array(in, out, out_size, out_why)
-		: resp_read_inline(in, out, out_size, out_why);
+	out->count = read == RESP_COMPLETE ? (size_t)count : 0;
+	*out_size = at;
+	return read;
 }
 
 /* ---- writing ---- */

@@ -16,11 +16,6 @@ static struct id128 stand_in_draw(void *ctx) {
 	return (struct id128){ { ++s->drawn } };
 }
 
-static span_ns stand_in_max_lease(void *ctx) {
-	(void)ctx;
-	return STAND_IN_LEASE;
-}
-
 static uint32_t stand_in_masters(void *ctx) {
 	(void)ctx;
 	return 3;
@@ -30,11 +25,6 @@ static struct instant stand_in_now(void *ctx) {
 	struct stand_in *s = ctx;
 	s->now += s->passes;
 	return (struct instant){ s->now, s->now };
-}
-
-static uint32_t stand_in_drift_ppm(void *ctx) {
-	(void)ctx;
-	return 10000;
 }
 
 static struct slice stand_in_identity(void *ctx, uint64_t number) {
@@ -66,10 +56,11 @@ static void stand_in_unknown_script(void *ctx, uint64_t number, const char *sha1
 }
 
 void stand_in_init(struct stand_in *s) {
+	static const struct config cluster = { .max_lease = STAND_IN_LEASE, .drift_ppm = 10000 };
 	*s = (struct stand_in){ .now = SPAN_S, .identity = "", .reached_at = "10.0.0.9:6379" };
 	s->node = (struct dialect_node){ .unix_ms = stand_in_unix_ms, .draw = stand_in_draw,
-		.max_lease = stand_in_max_lease, .masters = stand_in_masters, .now = stand_in_now,
-		.drift_ppm = stand_in_drift_ppm, .identity = stand_in_identity,
+		.cluster = &cluster, .masters = stand_in_masters, .now = stand_in_now,
+		.identity = stand_in_identity,
 		.keep = stand_in_keep, .reached_at = stand_in_reached_at,
 		.unknown_script = stand_in_unknown_script, .ctx = s };
 }

@@ -40,7 +40,8 @@ struct full_walk {
 };
 
 static uint64_t full_hash(const struct service *s, uint64_t before, const void *data, size_t size) {
-	return siphash_short((struct siphash_key){ s->events.hash_key.k0, before }, data, size);
+	const struct siphash_key key = { s->events.hash_keys[false].k0, before };
+	return siphash_short(key, data, size);
 }
 
 /* Counts a connection for its party. Connections of one identity from one machine, or from one

@@ -48,7 +48,7 @@ static void service_drain(const struct service_call *call) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	if (service_notes(call)) {
+	if (call->notes) {
 		/* Without memory, the line of its result is missing. */
 		(void)service_note(call, open, NULL);
 	}
@@ -149,30 +149,39 @@ static void service_extend(const struct service_call *call) {
 	}
 }
 
-/* The methods that the core does not simply answer. */
+/* What serves each method. */
 static void (*const service_methods[CLIENT_METHODS])(const struct service_call *call) = {
+	[CLIENT_ACQUIRE] = service_call_core,
 	[CLIENT_EXTEND] = service_extend,
+	[CLIENT_UPDATE] = service_call_core,
+	[CLIENT_RELEASE] = service_call_core,
+	[CLIENT_GET] = service_call_core,
+	[CLIENT_LIST] = service_call_core,
+	[CLIENT_WAIT] = service_call_core,
+	[CLIENT_WAITERS] = service_call_core,
 	[CLIENT_BREAK] = service_break,
 	[CLIENT_STATUS] = service_status,
 	[CLIENT_PING] = service_ping,
 	[CLIENT_DRAIN] = service_drain,
+	[CLIENT_DOWNGRADE] = service_call_core,
+	[CLIENT_TRANSFER] = service_call_core,
+	[CLIENT_ASK_RELEASE] = service_call_core,
+	[CLIENT_EXPLAIN] = service_call_core,
 	[CLIENT_WATCH] = service_watch,
 	[CLIENT_UNWATCH] = service_unwatch,
 	[CLIENT_CLIENTS] = service_clients,
 	[CLIENT_KICK] = service_kick,
 	[CLIENT_CAN] = service_can,
 	[CLIENT_TOP] = service_top,
+	[CLIENT_CLUSTER_ADD_REPLICA] = service_change,
+	[CLIENT_CLUSTER_PROMOTE] = service_change,
+	[CLIENT_CLUSTER_DEMOTE] = service_change,
+	[CLIENT_CLUSTER_REMOVE] = service_change,
+	[CLIENT_CLUSTER_REPLACE] = service_change,
+	[CLIENT_CLUSTER_SET_NODES] = service_change,
+	[CLIENT_CLUSTER_SET_TIMING] = service_change,
+	[CLIENT_CLUSTER_FORCE] = service_change,
 };
-
-static void service_dispatch(const struct service_call *call) {
-	if (client_method_changes(call->request->method)) {
-		service_change(call);
-	} else if (service_methods[call->request->method]) {
-		service_methods[call->request->method](call);
-	} else {
-		service_call_core(call);
-	}
-}
 
 /* ---- the sessions' events ---- */
 
@@ -198,7 +207,8 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	struct instant now) {
 	struct service *s = ctx;
 	const struct service_call call = { .service = s, .client = client, .who = who,
-		.request = request, .progress = progress, .now = now };
+		.request = request, .progress = progress, .now = now,
+		.notes = s->noting || (request->present & CLIENT_HAS_TRACE) };
 	uint64_t opened = s->requests.last_id;
 	bool begins = progress->done == 0;
 	enum client_method method = request->method;
@@ -208,7 +218,7 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 		if (s->audit && begins && service_hold(&call)) {
 			return;
 		}
-		service_dispatch(&call);
+		service_methods[method](&call);
 	} else if (sessions_share(s->sessions, client)) {
 		/* A client that could not be told is gone, with the batch of the request. */
 		progress->done = request->lock_count;

@@ -92,6 +92,8 @@ struct service {
 	struct audit *audit;
 	/* Requests are remembered for the audit file, or for the log. */
 	bool noting;
+	/* Somebody watches, or did so a while ago; or the audit file has what happens to locks. */
+	bool wants_events;
 	/* Requests of administrators that wait for the audit file (service_hold.c), and the timer
 	 * that goes off when they have waited too long. */
 	struct list held;

@@ -4,12 +4,6 @@
 #include "pawl/error.h"
 #include "service_impl.h"
 
-static bool service_shows_values(const struct core_reply *reply) {
-	return !reply->error
-		&& (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT
-		|| reply->op == CORE_EXPLAIN);
-}
-
 int service_explain_encode(const struct service *s, const struct session_who *who, uint32_t msgid,
 	const struct core_reply *reply, struct buffer *to) {
 	struct waits_ring rings[RINGS_KEPT];
@@ -39,7 +33,9 @@ static int service_put_explained(struct service *s, const struct request *reques
 static int service_put_reply(struct service *s, const struct request *request,
 	const struct core_reply *reply, struct buffer *to) {
 	uint32_t msgid = request->msgid;
-	if (!service_shows_values(reply)) {
+	const bool shows_values = reply->op == CORE_GET || reply->op == CORE_LIST
+		|| reply->op == CORE_WAIT || reply->op == CORE_EXPLAIN;
+	if (!shows_values || reply->error) {
 		return client_reply_encode(msgid, reply, &s->driver->context, to);
 	}
 	uint64_t client = request->client;
@@ -130,7 +126,8 @@ static void service_settle(struct service *s, struct request *request,
 	}
 }
 
-void service_answer(struct service *s, const struct core_reply *answer) {
+void service_answer(void *ctx, const struct core_reply *answer) {
+	struct service *s = ctx;
 	struct request *request = requests_find(&s->requests, answer->id);
 	struct core_reply changed;
 	if (s->kept.by_lock.count > 0) {

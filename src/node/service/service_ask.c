@@ -61,16 +61,12 @@ static void service_value_begun(const struct service_call *call, struct core_req
 	}
 }
 
-bool service_notes(const struct service_call *call) {
-	return call->service->noting || (call->request->present & CLIENT_HAS_TRACE);
-}
-
 /* On the way in: counts all that the request takes until it is answered, in one place. What goes
  * the other way is in service_settle. Returns 0 or PAWL_ENOMEM. */
 static int ask_count(const struct service_call *call, struct core_request *request,
 	struct request *open) {
 	struct service *s = call->service;
-	if (service_notes(call) && service_note(call, open, request) != 0) {
+	if (call->notes && service_note(call, open, request) != 0) {
 		return PAWL_ENOMEM;
 	}
 	if (request->op == CORE_ACQUIRE || request->op == CORE_ACQUIRE_ALL
@@ -79,7 +75,6 @@ static int ask_count(const struct service_call *call, struct core_request *reque
 	}
 	service_count(call, open, request->lock_count ? request->locks[0].key : request->key,
 		request->op == CORE_WAIT ? 0 : request->wait);
-	service_share_take(call, request, open);
 	if (request->wait > 0 && requests_keep_wait(&s->requests, open, request,
 			sessions_alloc(s->sessions, call->client)) != 0) {
 		return PAWL_ENOMEM;
@@ -105,6 +100,7 @@ void service_call_core(const struct service_call *call) {
 	struct service *s = call->service;
 	struct request *open = NULL;
 	struct core_request request;
+	struct share_quota quota;
 	service_core_request(call, &request);
 	if (request.op == CORE_ACQUIRE) {
 		service_draw(&request.lock_id);
@@ -113,22 +109,24 @@ void service_call_core(const struct service_call *call) {
 		/* This is the array that request.locks points to. */
 		service_draw(&call->request->group[i].lock_id);
 	}
-	if (service_share_full(call, &request)) {
-		return;
-	}
 	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
-	if (!error) {
+	bool full = !error && !service_share_take(call, &request, open, &quota);
+	if (!error && !full) {
 		request.id = open->id;
 		error = ask_count(call, &request, open);
 	}
-	if (!error) {
+	if (!error && !full) {
 		service_step(call, &request);
 		return;
 	}
 	if (open) {
 		requests_close(&s->requests, open);
 	}
-	service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+	if (full) {
+		service_refuse_quota(s, call->client, call->request->msgid, &quota);
+	} else {
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+	}
 }
 
 static bool service_open_batch(const struct service_call *call) {
@@ -158,7 +156,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.terms.set = lock->numbers;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	if (service_notes(call)) {
+	if (call->notes) {
 		/* Without memory, its lines are missing. */
 		(void)service_note(call, open, &request);
 	}

@@ -292,7 +292,7 @@ static bool deadlock_begin(struct service *s, struct instant now) {
 		list_append(&s->requests.due, &wait->due);
 		wait->due_at = now.boot + config_of(s)->deadlock_after;
 		/* A request for several keys may have some of them already. */
-		if (wait->request->party->locks > 0 || list_linked(&wait->several)) {
+		if (wait->request->party->holders > 0 || list_linked(&wait->several)) {
 			d->next_look = now.boot + LOOK_PAUSE;
 			d->tables = s->driver->tables;
 			return look_begin(&d->look, wait->request->party->id);

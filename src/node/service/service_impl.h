@@ -19,6 +19,8 @@ struct service_call {
 	const struct client_request *request;
 	struct session_progress *progress;
 	struct instant now;
+	/* Something of the request is to be remembered until its answer. */
+	bool notes;
 };
 
 /* The fields that say who a client is and where it comes from, in every log line about a client. An
@@ -124,13 +126,12 @@ int service_shares_init(struct service *s, const struct allocator *alloc,
 bool service_own_limits(const struct service *s, const struct session_who *who,
 	struct share_limits *limits);
 
-/* Returns true if the caller has as much as it may, and the request was refused. */
-bool service_share_full(const struct service_call *call, const struct core_request *request);
-/* Does the same for a watch. */
+/* Counts what a request may take, before the core is asked. Returns false if the caller has as much
+ * as it may: then nothing is counted, and *out_full says what it is to be refused for. */
+bool service_share_take(const struct service_call *call, const struct core_request *request,
+	struct request *open, struct share_quota *out_full);
+/* Returns true if the caller watches as much as it may, and the watch was refused. */
 bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t msgid);
-/* Counts what a request may take, before the core is asked. */
-void service_share_take(const struct service_call *call, const struct core_request *request,
-	struct request *open);
 /* Counts what the request got, and no longer what it did not get. */
 void service_share_answered(struct service *s, struct request *request,
 	const struct core_reply *reply);
@@ -168,9 +169,12 @@ void service_kick(const struct service_call *call);
 
 /* The ctx of the port is the service. */
 extern const struct events_port service_events_port;
+/* To be called when events_is_open or service_audit_watches may have changed. */
+void service_want_events(struct service *s);
 /* Takes the events from the core to those who watch. */
 void service_take_events(struct service *s);
-/* Serves the watchers that are behind. To be called after a flush of the sessions. */
+/* Serves the watchers that are behind. To be called after a flush of the sessions, if there are
+ * any. */
 void service_serve_watches(struct service *s);
 /* The timer `unwatched` of the service has gone off. */
 void service_on_unwatched(evutil_socket_t fd, short what, void *ctx);
@@ -220,8 +224,8 @@ uint32_t deadlock_tell_party(struct service *s, struct id128 party,
 
 /* ---- service_answer.c ---- */
 
-/* Handles one reply of the core. */
-void service_answer(struct service *s, const struct core_reply *reply);
+/* Handles one reply of the core; the ctx is the service. */
+void service_answer(void *ctx, const struct core_reply *reply);
 
 /* ---- service_ask.c ---- */
 
@@ -237,8 +241,6 @@ void service_step(const struct service_call *call, const struct core_request *re
 /* Asks the core for what the client asks for: as one request, or as one for each of its `locks`. */
 void service_call_core(const struct service_call *call);
 void service_call_batch(const struct service_call *call);
-/* Returns whether something of the request is to be remembered until its answer. */
-bool service_notes(const struct service_call *call);
 
 /* To be called at the end of each turn of the loop (service_turn.c). */
 void service_turn_over(struct service *s);

@@ -16,32 +16,26 @@ static bool service_serve(void *ctx) {
 	return (s->sessions && sessions_serve(s->sessions)) || leave;
 }
 
-static void service_on_reply(void *ctx, const struct core_reply *reply) {
-	service_answer(ctx, reply);
-}
-
 static void service_on_events(void *ctx) {
 	struct service *s = ctx;
-	if (!events_is_open(&s->events) && !s->audit) {
-		/* Nobody wants events. */
-		return;
+	if (s->wants_events) {
+		events_turn(&s->events, s->sessions && sessions_turns_are_short(s->sessions));
+		service_take_events(s);
 	}
-	events_turn(&s->events, s->sessions && sessions_turns_are_short(s->sessions));
-	service_take_events(s);
 }
 
 static void service_flushed(void *ctx) {
 	struct service *s = ctx;
 	if (s->sessions) {
 		sessions_flush(s->sessions);
-		if (events_is_open(&s->events)) {
+		if (s->wants_events && !events_is_idle(&s->events)) {
 			service_serve_watches(s);
 		}
 		service_turn_over(s);
 	}
 }
 
-static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply,
+static const struct driver_handlers service_driver_handlers = { service_serve, service_answer,
 	service_on_events, service_flushed, service_deadlock_packet };
 
 /* ---- life ---- */
@@ -76,8 +70,7 @@ void service_settings_changed(struct service *s) {
 	const uint32_t slow_ms = s->driver->config->slow_ms;
 	s->noting = s->audit || slow_ms;
 	core_time_slow(s->driver->core, (span_ns)slow_ms * SPAN_MS);
-	core_want_watch_events(s->driver->core,
-		events_is_open(&s->events) || service_audit_watches(s));
+	service_want_events(s);
 	service_deadlock_settings(s);
 }
 

@@ -14,15 +14,12 @@ struct rights_caller service_caller(const struct session_who *who) {
 
 /* Without a file of rules, everybody who gets in may use every key, and whoever is on this machine
  * may change the cluster. */
-static bool rights_open(const struct session_who *who, enum right right) {
-	return who->local || (right != RIGHT_BREAK && right != RIGHT_CLUSTER);
-}
-
 bool service_judge(const struct service *s, const struct session_who *who,
 	const struct rights_question *question, struct rights_verdict *out) {
 	const struct rights *rules = s->driver->config->rights;
-	*out = (struct rights_verdict){ .allowed = who->inside
-		|| (!rules && rights_open(who, question->right)) };
+	const enum right right = question->right;
+	*out = (struct rights_verdict){ .allowed = who->inside || (!rules
+		&& (who->local || (right != RIGHT_BREAK && right != RIGHT_CLUSTER))) };
 	if (!out->allowed && rules) {
 		const struct rights_caller caller = service_caller(who);
 		*out = rights_judge(rules, &caller, question);
@@ -99,28 +96,6 @@ static bool rights_lack_key(const struct service_call *call, struct slice key, b
 	return !service_judge(call->service, call->who, &out->question, &out->verdict);
 }
 
-/* Finds the first key of the request that the caller may not use in this way. Returns false if
- * there is none. */
-static bool rights_lack(const struct service_call *call, struct rights_denial *out) {
-	const struct client_request *r = call->request;
-	bool prefix = r->method == CLIENT_LIST || r->method == CLIENT_TOP
-		|| (r->present & CLIENT_HAS_PREFIX);
-	if (!(r->present & CLIENT_HAS_LOCKS)) {
-		return rights_lack_key(call, r->core.key, prefix, out);
-	}
-	for (uint32_t i = 0; i < r->core.lock_count; i++) {
-		if (rights_lack_key(call, r->core.locks[i].key, false, out)) {
-			return true;
-		}
-	}
-	for (size_t i = 0; i < r->lock_count; i++) {
-		if (rights_lack_key(call, r->locks[i].key, false, out)) {
-			return true;
-		}
-	}
-	return false;
-}
-
 static const char *rights_field(const struct client_request *r, enum right right) {
 	if (!RIGHT_HAS_KEY(right)) {
 		return NULL;
@@ -166,19 +141,31 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 		rights_field(r, right), message);
 }
 
-/* Returns whether the request only asks whether a quorum answers. */
-static bool rights_probe(const struct client_request *r) {
-	return r->method == CLIENT_GET && slice_equal(r->core.key, slice_str(CLIENT_PROBE_KEY));
-}
-
+/* Refuses the request for the first of its keys that the caller may not use in this way. Everybody
+ * may ask whether a quorum answers. */
 bool service_may(const struct service_call *call) {
+	const struct client_request *r = call->request;
 	struct rights_denial denial;
-	if (client_method_right(call->request->method) == RIGHT_NONE
-		|| rights_probe(call->request) || !rights_lack(call, &denial)) {
+	bool prefix = r->method == CLIENT_LIST || r->method == CLIENT_TOP
+		|| (r->present & CLIENT_HAS_PREFIX);
+	bool lacks = false;
+	if (client_method_right(r->method) == RIGHT_NONE || (r->method == CLIENT_GET
+			&& slice_equal(r->core.key, slice_str(CLIENT_PROBE_KEY)))) {
 		return true;
 	}
-	rights_refuse(call, &denial);
-	return false;
+	if (!(r->present & CLIENT_HAS_LOCKS)) {
+		lacks = rights_lack_key(call, r->core.key, prefix, &denial);
+	}
+	for (uint32_t i = 0; !lacks && i < r->core.lock_count; i++) {
+		lacks = rights_lack_key(call, r->core.locks[i].key, false, &denial);
+	}
+	for (size_t i = 0; !lacks && i < r->lock_count; i++) {
+		lacks = rights_lack_key(call, r->locks[i].key, false, &denial);
+	}
+	if (lacks) {
+		rights_refuse(call, &denial);
+	}
+	return !lacks;
 }
 
 static const char *rights_method_of(enum core_op op) {

@@ -24,32 +24,33 @@ bool service_own_limits(const struct service *s, const struct session_who *who,
 
 /* ---- before the request ---- */
 
-/* What a request may take of the shares of its caller, besides the request itself. */
-struct share_part {
-	bool waits;
-	uint32_t locks;
-	uint64_t bytes;
-};
-
-static struct share_part share_part_of(const struct core_request *request) {
+bool service_share_take(const struct service_call *call, const struct core_request *request,
+	struct request *open, struct share_quota *out_full) {
+	const struct share_pair *share = call->who->share;
+	const bool waits = request->wait > 0;
 	const uint32_t locks = request->op == CORE_ACQUIRE_ALL ? request->lock_count
 		: request->op == CORE_ACQUIRE;
 	/* For an update, both values count until it is answered. */
-	return (struct share_part){ request->wait > 0, locks,
-		request->value.size * (request->op == CORE_UPDATE ? 1 : locks) };
-}
-
-bool service_share_full(const struct service_call *call, const struct core_request *request) {
-	const struct share_pair *share = call->who->share;
-	const struct share_part part = share_part_of(request);
-	struct share_quota quota;
-	bool full = (part.waits && shares_full(share, SHARE_WAITS, 1, 0, &quota))
-		|| (part.locks && shares_full(share, SHARE_LOCKS, part.locks, 0, &quota))
-		|| (part.bytes && shares_full(share, SHARE_VALUES, part.bytes, 0, &quota));
-	if (full) {
-		service_refuse_quota(call->service, call->client, call->request->msgid, &quota);
+	const uint64_t bytes = request->value.size * (request->op == CORE_UPDATE ? 1 : locks);
+	if ((waits && shares_full(share, SHARE_WAITS, 1, 0, out_full))
+		|| (locks && shares_full(share, SHARE_LOCKS, locks, 0, out_full))
+		|| (bytes && shares_full(share, SHARE_VALUES, bytes, 0, out_full))) {
+		return false;
 	}
-	return full;
+	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
+		request->lock_id);
+	if (waits || locks || bytes) {
+		open->share = *share;
+		open->locks = locks;
+		open->bytes = bytes;
+		shares_take(share, SHARE_WAITS, waits);
+		shares_take(share, SHARE_LOCKS, locks);
+		shares_take(share, SHARE_VALUES, bytes);
+	}
+	if (waits) {
+		requests_mark_waiting(open);
+	}
+	return true;
 }
 
 bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t msgid) {
@@ -60,16 +61,6 @@ bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t m
 		service_refuse_quota(s, client, msgid, &quota);
 	}
 	return full;
-}
-
-void service_share_take(const struct service_call *call, const struct core_request *request,
-	struct request *open) {
-	const struct share_part part = share_part_of(request);
-	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
-		request->lock_id);
-	if (part.waits || part.locks || part.bytes) {
-		requests_charge(open, call->who->share, part.waits, part.locks, part.bytes);
-	}
 }
 
 /* ---- after the answer ---- */

@@ -60,12 +60,17 @@ static uint32_t watch_count(void *ctx, struct slice key) {
 	return events_watchers(&s->events, key);
 }
 
+void service_want_events(struct service *s) {
+	s->wants_events = events_is_open(&s->events) || service_audit_watches(s);
+	core_want_watch_events(s->driver->core, s->wants_events);
+}
+
 int service_watch_open(struct service *s) {
 	int error = events_open(&s->events);
 	if (!error) {
 		event_del(s->unwatched);
 		core_count_watchers(s->driver->core, watch_count, s);
-		core_want_watch_events(s->driver->core, true);
+		service_want_events(s);
 	}
 	return error;
 }
@@ -83,33 +88,22 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
 	(void)what;
 	if (events_count(&s->events) == 0) {
-		core_want_watch_events(s->driver->core, service_audit_watches(s));
 		events_close(&s->events);
-	}
-}
-
-/* Is not inlined, because most turns have no events. */
-__attribute__((noinline)) static void service_take_event(struct service *s,
-	const struct core_watch_event *watch_event) {
-	if (s->audit) {
-		service_audit_event(s, watch_event);
-	}
-	if (events_is_open(&s->events)) {
-		events_add(&s->events, watch_event);
+		service_want_events(s);
 	}
 }
 
 void service_take_events(struct service *s) {
 	const struct core_watch_event *watch_event;
 	while ((watch_event = core_out_watch_event(s->driver->out)) != NULL) {
-		service_take_event(s, watch_event);
+		if (s->audit) {
+			service_audit_event(s, watch_event);
+		}
+		events_add(&s->events, watch_event);
 	}
 }
 
 void service_serve_watches(struct service *s) {
-	if (events_is_idle(&s->events)) {
-		return;
-	}
 	bool more = events_serve(&s->events);
 	sessions_flush(s->sessions);
 	if (more) {

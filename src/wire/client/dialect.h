@@ -16,12 +16,12 @@ struct dialect_node {
 	int64_t (*unix_ms)(void *ctx);
 	/* A random lock_id. */
 	struct id128 (*draw)(void *ctx);
-	/* The longest lease of the cluster, in nanoseconds; and how many masters it has. */
-	span_ns (*max_lease)(void *ctx);
+	/* The configuration of the cluster as the node knows it now, with the longest lease and the
+	 * bound on the drift between two clocks; and how many masters it has. */
+	const struct config *cluster;
 	uint32_t (*masters)(void *ctx);
-	/* The present, and the bound on the drift between two clocks, in parts per million. */
+	/* The present. */
 	struct instant (*now)(void *ctx);
-	uint32_t (*drift_ppm)(void *ctx);
 	/* The identity under which a connection holds locks, which may be empty; valid until the
 	 * next call of anything. The connection is named by its number, here and below. */
 	struct slice (*identity)(void *ctx, uint64_t number);

@@ -84,7 +84,7 @@ static void a_party_is_gone_with_the_last_that_is_its(void **state) {
 	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, NULL, 0);
 	shares_take(&w->share, SHARE_LOCKS, 1);
 	holdings_belongs(&w->holdings, held, request->party);
-	assert_int_equal(parties_find(&w->requests.parties, p)->locks, 1);
+	assert_int_equal(parties_find(&w->requests.parties, p)->holders, 1);
 	requests_close(&w->requests, request);
 	requests_forget(&w->requests, 7, 10);
 	assert_non_null(parties_find(&w->requests.parties, p));
@@ -106,8 +106,8 @@ static void a_lock_goes_to_the_party_that_extends_it(void **state) {
 	assert_int_equal(holdings_party(&w->holdings, held), one->party->number);
 	holdings_belongs(&w->holdings, held, two->party);
 	holdings_belongs(&w->holdings, held, two->party);
-	assert_int_equal(one->party->locks, 0);
-	assert_int_equal(two->party->locks, 1);
+	assert_int_equal(one->party->holders, 0);
+	assert_int_equal(two->party->holders, 1);
 }
 
 static void numbers_are_used_again(void **state) {

@@ -10,14 +10,8 @@
 
 /* ---- finding ---- */
 
-static struct siphash_key events_hash_key(const struct events *e, bool prefix) {
-	struct siphash_key key = e->hash_key;
-	key.k1 ^= prefix;
-	return key;
-}
-
 static uint64_t events_hash(const struct events *e, struct slice subject, bool prefix) {
-	return siphash_short(events_hash_key(e, prefix), subject.data, subject.size);
+	return siphash_short(e->hash_keys[prefix], subject.data, subject.size);
 }
 
 /* This node numbers the clients, so nobody can choose where they collide. */
@@ -41,8 +35,8 @@ static bool events_is_match(const struct events_subject *s, struct slice key) {
 		&& memcmp(s->bytes, key.data, s->size) == 0;
 }
 
-static struct events_subject *events_subject(const struct events *e, uint64_t hash,
-	struct slice subject, bool prefix) {
+struct events_subject *events_subject(const struct events *e, uint64_t hash, struct slice subject,
+	bool prefix) {
 	for (struct map_node *n = map_first(&e->by_subject, hash); n; n = map_next(n)) {
 		struct events_subject *s = CONTAINER_OF(n, struct events_subject, node);
 		if (events_is_subject(s, subject, prefix)) {
@@ -64,11 +58,6 @@ static struct events_entry *events_entry(const struct events *e, uint64_t hash,
 	return NULL;
 }
 
-void events_match_begin(const struct events *e, struct events_match *m) {
-	*m = (struct events_match){ 0 };
-	siphash_prefixes_begin(&m->hashes, events_hash_key(e, true));
-}
-
 bool events_match_next(const struct events *e, struct events_match *m, struct slice key) {
 	size_t most = key.size < KEY_MAX ? key.size : KEY_MAX;
 	m->prefix = m->looked > 0;
@@ -79,6 +68,9 @@ bool events_match_next(const struct events *e, struct events_match *m, struct sl
 		return true;
 	}
 	while (e->prefix_sizes > 0 && m->looked <= most + 1) {
+		if (m->looked == 1) {
+			siphash_prefixes_begin(&m->hashes, e->hash_keys[true]);
+		}
 		m->size = m->looked++ - 1;
 		if (e->prefixes[m->size]) {
 			m->hash = siphash_prefixes_next(&m->hashes, key.data, m->size);
@@ -88,16 +80,10 @@ bool events_match_next(const struct events *e, struct events_match *m, struct sl
 	return false;
 }
 
-struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
-	struct slice key) {
-	return events_subject(e, m->hash, slice_of(key.data, m->size), m->prefix);
-}
-
 static bool events_each_found(struct events *e, const struct events_client *c, struct slice key,
 	events_visit *visit, const void *arg) {
-	struct events_match m;
+	struct events_match m = { 0 };
 	bool on = true;
-	events_match_begin(e, &m);
 	while (on && events_match_next(e, &m, key)) {
 		struct events_entry *entry = events_entry(e, m.hash, c, slice_of(key.data, m.size),
 			m.prefix);
@@ -363,11 +349,11 @@ static uint32_t events_count_clients(struct events *e, const struct events_subje
 
 uint32_t events_watchers(struct events *e, struct slice key) {
 	uint32_t count = 0, most = 0, visits = COUNT_VISITS;
-	struct events_match m;
+	struct events_match m = { 0 };
 	e->stamp++;
-	events_match_begin(e, &m);
 	while (events_match_next(e, &m, key)) {
-		const struct events_subject *s = events_match_subject(e, &m, key);
+		const struct events_subject *s = events_subject(e, m.hash,
+			slice_of(key.data, m.size), m.prefix);
 		if (s) {
 			count += events_count_clients(e, s, &visits);
 			most = s->clients > most ? s->clients : most;
@@ -402,7 +388,8 @@ void events_close(struct events *e) {
 
 int events_init(struct events *e, const struct allocator *alloc, struct siphash_key hash_key,
 	uint64_t log, const struct events_port *port, void *ctx) {
-	*e = (struct events){ .alloc = alloc, .port = port, .ctx = ctx, .hash_key = hash_key,
+	*e = (struct events){ .alloc = alloc, .port = port, .ctx = ctx,
+		.hash_keys = { hash_key, { hash_key.k0, hash_key.k1 ^ 1 } },
 		.log = log, .ring_bytes = EVENTS_RING_BYTES };
 	list_init(&e->lagging);
 	list_init(&e->full);

@@ -61,12 +61,13 @@ struct events_watcher {
  * shortest first. */
 struct events_match {
 	/* The number of subjects that have been looked for: the key, and prefixes of all lengths
-	 * below `looked` - 1. */
+	 * below `looked` - 1. A search begins with 0. */
 	size_t looked;
 	/* The subject that is looked for now. */
 	size_t size;
 	bool prefix;
 	uint64_t hash;
+	/* The hash of the prefixes so far, once one has been looked for. */
 	struct siphash_prefixes hashes;
 };
 
@@ -98,7 +99,8 @@ struct events {
 	const struct allocator *alloc;
 	const struct events_port *port;
 	void *ctx;
-	struct siphash_key hash_key;
+	/* Of keys, and of prefixes. */
+	struct siphash_key hash_keys[2];
 	/* The random number of this start's log; and the id of the last watch. */
 	uint64_t log, last_id;
 	/* Since the start: events that were told, and how often somebody was told that some are
@@ -154,7 +156,7 @@ void events_done(struct events *e);
 int events_open(struct events *e);
 void events_close(struct events *e);
 static inline bool events_is_open(const struct events *e) {
-	return watch_event_ring_is_open(&e->ring);
+	return e->ring.bytes != NULL;
 }
 
 /* Returns the position of the latest event. Whoever has seen it resumes from here. */
@@ -192,7 +194,7 @@ enum events_reviewed {
 enum events_reviewed events_review(struct events *e, uint32_t limit, events_forbidden *is_it,
 	uint64_t *out_client);
 
-/* Tells of an event, now or in later turns. */
+/* Tells of an event, now or in later turns. Does nothing while the events are closed. */
 void events_add(struct events *e, const struct core_watch_event *watch_event);
 
 /* Begins a new turn of the loop. It bounds what all watchers together are told in the turn, and how

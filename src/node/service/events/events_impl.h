@@ -89,13 +89,12 @@ typedef bool events_visit(struct events *e, struct events_entry *entry, const vo
 bool events_each_of(struct events *e, const struct events_client *c, struct slice key,
 	events_visit *visit, const void *arg);
 
-/* Begins to look for the key and for its prefixes of lengths that somebody watches. */
-void events_match_begin(const struct events *e, struct events_match *m);
-/* Goes on to the next of them. Returns false if there is no other. */
+/* Goes on to the next subject: the key, and then its prefixes of lengths that somebody watches.
+ * A zeroed search begins. Returns false if there is no other. */
 bool events_match_next(const struct events *e, struct events_match *m, struct slice key);
-/* Returns the subject that was found, or NULL if nobody watches it. */
-struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
-	struct slice key);
+/* Returns the subject with that hash, or NULL if nobody watches it. */
+struct events_subject *events_subject(const struct events *e, uint64_t hash, struct slice subject,
+	bool prefix);
 
 /* Puts the watch, which is in no list, among those of its entry. `at` is where the search begins: a
  * watch, or the head of the list. */
@@ -118,8 +117,5 @@ void events_walk_leave_subject(struct events *e, const struct events_subject *s)
 void events_walk_reset(struct events *e);
 /* Walks on, as far as the turn allows. */
 void events_walk(struct events *e);
-static inline bool events_walk_is_done(const struct events *e) {
-	return e->walk.number == e->ring.next;
-}
 
 #endif

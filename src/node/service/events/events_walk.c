@@ -44,14 +44,6 @@ static void walk_lose(struct events *e) {
 		.lost = true, .at = list_first(&e->everybody), .steps = e->walk.steps };
 }
 
-static void walk_begin(struct events *e) {
-	struct events_walk *w = &e->walk;
-	w->begun = true;
-	w->everybody = events_is_global(watch_event_ring_at(&e->ring, w->number));
-	w->at = w->everybody ? list_first(&e->everybody) : NULL;
-	events_match_begin(e, &w->match);
-}
-
 /* Goes on to the next subject that is watched. Returns false if that may be none. */
 static bool walk_next_subject(struct events *e) {
 	struct events_walk *w = &e->walk;
@@ -60,7 +52,8 @@ static bool walk_next_subject(struct events *e) {
 		return false;
 	}
 	w->steps--;
-	w->subject = events_match_subject(e, &w->match, key);
+	w->subject = events_subject(e, w->match.hash, slice_of(key.data, w->match.size),
+		w->match.prefix);
 	w->all_behind = true;
 	/* Where everybody is behind, nobody is to be told at once. */
 	w->at = w->subject && !w->subject->all_behind ? list_first(&w->subject->entries) : NULL;
@@ -99,7 +92,9 @@ static void walk_step(struct events *e) {
 	if (w->number < e->ring.oldest && !w->lost) {
 		walk_lose(e);
 	} else if (!w->begun) {
-		walk_begin(e);
+		w->begun = true;
+		w->everybody = events_is_global(watch_event_ring_at(&e->ring, w->number));
+		w->at = w->everybody ? list_first(&e->everybody) : NULL;
 	}
 	if (w->at) {
 		walk_meet(e);
@@ -114,8 +109,12 @@ static void walk_step(struct events *e) {
 	}
 }
 
+/* While nobody watches, there is nobody to be met. */
 void events_walk(struct events *e) {
-	while (e->walk.steps > 0 && !events_walk_is_done(e)) {
+	if (e->count == 0) {
+		events_walk_reset(e);
+	}
+	while (e->walk.steps > 0 && e->walk.number != e->ring.next) {
 		walk_step(e);
 	}
 }

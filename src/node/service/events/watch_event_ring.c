@@ -27,7 +27,7 @@ void watch_event_ring_done(struct watch_event_ring *r) {
 }
 
 int watch_event_ring_open(struct watch_event_ring *r, size_t size) {
-	CHECK(!watch_event_ring_is_open(r) && size >= WATCH_EVENT_RING_LEAST && size <= UINT32_MAX);
+	CHECK(!r->bytes && size >= WATCH_EVENT_RING_LEAST && size <= UINT32_MAX);
 	r->size = r->wrap = size;
 	/* No event is smaller than this struct. */
 	r->place_count = size / sizeof(struct core_watch_event) + 1;
@@ -47,14 +47,11 @@ void watch_event_ring_close(struct watch_event_ring *r) {
 	r->oldest = ++r->next;
 }
 
-static size_t ring_round(size_t size) {
-	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 static size_t ring_bytes(const struct core_watch_event *watch_event) {
-	return ring_round(sizeof *watch_event + watch_event->key.size
+	const size_t size = sizeof *watch_event + watch_event->key.size
 		+ watch_event->owner.size + watch_event->identity.size + watch_event->value.size
-		+ watch_event->label.size);
+		+ watch_event->label.size;
+	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 const struct core_watch_event *watch_event_ring_at(const struct watch_event_ring *r,

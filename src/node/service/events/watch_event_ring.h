@@ -33,9 +33,6 @@ int watch_event_ring_open(struct watch_event_ring *r, size_t size);
 /* Gives the memory back. What happens until the ring is opened again is missing, so the next number
  * is skipped. */
 void watch_event_ring_close(struct watch_event_ring *r);
-static inline bool watch_event_ring_is_open(const struct watch_event_ring *r) {
-	return r->bytes != NULL;
-}
 /* The least size of a ring, in bytes. */
 #define WATCH_EVENT_RING_LEAST ((size_t)2 * VALUE_MAX_HARD)
 

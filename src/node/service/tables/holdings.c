@@ -1,9 +1,8 @@
 /* holdings.c: the locks that were granted through this node, by hash, and when they end. */
 #include "holdings.h"
 
-#include <string.h>
-
 #include "core.h"
+#include "load.h"
 
 #define END_UNIT_BITS 27
 #define PLACES_MIN 16
@@ -31,19 +30,15 @@ int holdings_init(struct holdings *h, const struct allocator *alloc, struct siph
 }
 
 static void holder_free(struct holdings *h, struct holder *holder) {
+	parties_let_go(h->parties, holder->party);
 	map_remove(&h->holders, &holder->node);
 	h->places[holder->number].next_free = h->first_free;
 	h->first_free = holder->number;
 	alloc_free(h->alloc, holder, sizeof *holder);
 }
 
-static void holder_drained(void *ctx, struct map_node *node) {
-	struct holdings *h = ctx;
-	struct holder *holder = CONTAINER_OF(node, struct holder, node);
-	for (; holder->locks > 0; holder->locks--) {
-		parties_let_go(h->parties, holder->party);
-	}
-	holder_free(h, holder);
+static void holder_drained(void *h, struct map_node *node) {
+	holder_free(h, CONTAINER_OF(node, struct holder, node));
 }
 
 void holdings_done(struct holdings *h) {
@@ -64,36 +59,28 @@ static uint64_t holdings_mix(uint64_t a, uint64_t b) {
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t holdings_word(const uint8_t *at) {
-	uint64_t word;
-	memcpy(&word, at, sizeof word);
-	return word;
-}
-
-/* Mixes in the last bytes, of which there are at most 16, as two words, which overlap if there are
- * fewer. */
-static uint64_t holdings_mix_rest(uint64_t hash, uint64_t key, const uint8_t *at, size_t size) {
-	uint8_t last[sizeof hash] = { 0 };
-	if (size >= sizeof hash) {
-		return holdings_mix(hash ^ holdings_word(at),
-			key ^ holdings_word(at + size - sizeof hash));
-	}
-	for (size_t i = 0; i < size; i++) {
-		last[i] = at[i];
-	}
-	return holdings_mix(hash ^ holdings_word(last), key);
-}
-
 uint64_t holdings_hash(const struct holdings *h, struct slice key, struct id128 lock_id) {
 	uint64_t k0 = h->hash_key.k0, k1 = h->hash_key.k1;
-	uint64_t hash = holdings_mix(holdings_word(lock_id.b) ^ k0,
-		holdings_word(lock_id.b + sizeof hash) ^ k1);
+	uint64_t hash = holdings_mix(load_le64(lock_id.b) ^ k0,
+		load_le64(lock_id.b + sizeof hash) ^ k1);
 	const uint8_t *at = key.data;
 	size_t rest = key.size;
 	for (; rest > 2 * sizeof hash; rest -= 2 * sizeof hash, at += 2 * sizeof hash) {
-		hash = holdings_mix(hash ^ holdings_word(at), k1 ^ holdings_word(at + sizeof hash));
+		hash = holdings_mix(hash ^ load_le64(at), k1 ^ load_le64(at + sizeof hash));
 	}
-	return holdings_mix(holdings_mix_rest(hash, k1, at, rest) ^ key.size, k0);
+	/* At most 16 bytes are left, which are two words, which overlap if there are fewer; or
+	 * fewer bytes than one word. */
+	if (rest >= sizeof hash) {
+		hash = holdings_mix(hash ^ load_le64(at),
+			k1 ^ load_le64(at + rest - sizeof hash));
+	} else {
+		uint8_t last[sizeof hash] = { 0 };
+		for (size_t i = 0; i < rest; i++) {
+			last[i] = at[i];
+		}
+		hash = holdings_mix(hash ^ load_le64(last), k1);
+	}
+	return holdings_mix(hash ^ key.size, k0);
 }
 
 /* ---- holders ---- */
@@ -121,10 +108,11 @@ static bool places_room(struct holdings *h) {
 	return true;
 }
 
-/* Returns the holder with these shares and this party, and makes it if need be. NULL: there is no
- * memory. */
+/* Returns the holder with these shares and this party, which may be NULL, and makes it if need be.
+ * NULL: there is no memory. */
 static struct holder *holder_of(struct holdings *h, const struct share_pair *share,
-	uint32_t party) {
+	struct party *of) {
+	const uint32_t party = of ? of->number : PARTY_NONE;
 	const uint64_t hash = holdings_mix((uintptr_t)share->identity ^ h->hash_key.k0,
 		(uintptr_t)share->address ^ h->hash_key.k1 ^ ((uint64_t)party << 32));
 	for (struct map_node *n = map_first(&h->holders, hash); n; n = map_next(n)) {
@@ -142,6 +130,7 @@ static struct holder *holder_of(struct holdings *h, const struct share_pair *sha
 		h->first_free = h->places[holder->number].next_free;
 		h->places[holder->number].holder = holder;
 		map_insert(&h->holders, &holder->node, hash);
+		party_hold(of);
 	}
 	return holder;
 }
@@ -191,7 +180,7 @@ static bool put_value(struct holdings *h, struct holding *held, uint32_t bytes) 
 
 struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
 	struct party *party, uint32_t value_bytes) {
-	struct holder *holder = holder_of(h, share, party ? party->number : PARTY_NONE);
+	struct holder *holder = holder_of(h, share, party);
 	struct flat_entry *e = holder ? flat_add(&h->all, hash) : NULL;
 	struct holding *held = e ? CONTAINER_OF(e, struct holding, entry) : NULL;
 	if (held && value_bytes > 0 && !put_value(h, held, value_bytes)) {
@@ -202,7 +191,6 @@ struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct s
 		held->holder = holder->number & (PLACES_MAX - 1);
 		held->end = UINT32_MAX;
 		holder->locks++;
-		party_hold(party);
 	} else if (holder && holder->locks == 0) {
 		holder_free(h, holder);
 	}
@@ -211,7 +199,6 @@ struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct s
 
 /* The holder has a lock less. */
 static void holder_lost(struct holdings *h, struct holder *holder) {
-	parties_let_go(h->parties, holder->party);
 	if (--holder->locks == 0) {
 		holder_free(h, holder);
 	}
@@ -226,10 +213,9 @@ void holdings_belongs(struct holdings *h, struct holding *held, struct party *pa
 	if (!party || party->number == before->party) {
 		return;
 	}
-	struct holder *now = holder_of(h, &before->share, party->number);
+	struct holder *now = holder_of(h, &before->share, party);
 	if (now) {
 		now->locks++;
-		party_hold(party);
 		held->holder = now->number & (PLACES_MAX - 1);
 		holder_lost(h, before);
 	}

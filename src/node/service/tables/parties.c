@@ -59,7 +59,8 @@ static bool parties_grow(struct parties *p) {
 struct party *parties_use(struct parties *p, struct id128 id) {
 	struct party *party = parties_find(p, id);
 	if (party) {
-		return party_use(party);
+		party->uses++;
+		return party;
 	}
 	if (!p->first_free && !parties_grow(p)) {
 		return NULL;
@@ -78,7 +79,7 @@ struct party *parties_use(struct parties *p, struct id128 id) {
 }
 
 void parties_free(struct parties *p, struct party *party) {
-	CHECK(list_empty(&party->waits) && party->locks == 0);
+	CHECK(list_empty(&party->waits) && party->holders == 0);
 	map_remove(&p->by_id, &party->node);
 	parties_put_free(p, party->number);
 	alloc_free(p->alloc, party, sizeof *party);

@@ -2,7 +2,7 @@
  * them can be found (docs/architecture.md, Deadlocks between clients). A party is a client object,
  * or a connection that names none. This is pure.
  *
- * A lock refers to its party by a number of 32 bits, because there are many locks. A party is gone
+ * A lock has its party by the number of its holder, because there are many locks. A party is gone
  * with the last of its locks, requests and connections here. */
 #ifndef PAWL_NODE_PARTIES_H
 #define PAWL_NODE_PARTIES_H
@@ -19,9 +19,9 @@ struct party {
 	struct map_node node;
 	struct id128 id;
 	uint32_t number;
-	/* How many locks, requests and connections refer to it; and how many of these are
-	 * locks. */
-	uint32_t uses, locks;
+	/* How many holders of locks (holdings.h), requests and connections refer to it; and how
+	 * many of these are holders. */
+	uint32_t uses, holders;
 	/* struct requests_wait: what its requests here wait for. */
 	struct list waits;
 };
@@ -44,11 +44,6 @@ void parties_done(struct parties *p);
 /* Returns the party, which is made if it is new, and is used once more; NULL if there is no
  * memory. */
 struct party *parties_use(struct parties *p, struct id128 id);
-/* It is used once more. */
-static inline struct party *party_use(struct party *party) {
-	party->uses++;
-	return party;
-}
 void parties_free(struct parties *p, struct party *party);
 /* It is used once less. NULL is allowed. */
 static inline void parties_leave(struct parties *p, struct party *party) {
@@ -64,21 +59,18 @@ static inline struct party *parties_at(const struct parties *p, uint32_t number)
 	return number ? (struct party *)p->places[number - 1] : NULL;
 }
 
-/* The party holds a lock more: returns the number to keep for it. NULL is allowed, and gives
- * PARTY_NONE. */
-static inline uint32_t party_hold(struct party *party) {
-	if (!party) {
-		return PARTY_NONE;
+/* The party has one more holder of locks. NULL is allowed. */
+static inline void party_hold(struct party *party) {
+	if (party) {
+		party->uses++;
+		party->holders++;
 	}
-	party->uses++;
-	party->locks++;
-	return party->number;
 }
-/* The party of that number holds a lock less. */
+/* The party of that number has one less. */
 static inline void parties_let_go(struct parties *p, uint32_t number) {
 	struct party *party = parties_at(p, number);
 	if (party) {
-		party->locks--;
+		party->holders--;
 		parties_leave(p, party);
 	}
 }

@@ -7,10 +7,6 @@ void request_counts_init(struct request_counts *c) {
 	list_init(&c->endless);
 }
 
-static struct request_group *counts_group(struct request_counts *c, uint32_t group) {
-	return group < KEY_GROUPS_MAX ? &c->groups[group] : NULL;
-}
-
 void request_counts_begin(struct request_counts *c, struct request_count *one,
 	enum client_method method, uint32_t group, span_ns wait, struct instant now) {
 	one->begun = now.boot;
@@ -18,50 +14,39 @@ void request_counts_begin(struct request_counts *c, struct request_count *one,
 	one->group = (uint8_t)group;
 	one->open = true;
 	if (wait > 0) {
-		struct request_group *of = counts_group(c, group);
 		list_append(wait < REQUEST_ENDLESS ? &c->waiting : &c->endless, &one->waiting);
-		if (of) {
-			of->waiters++;
-		}
+		c->groups[group].waiters++;
 	}
 }
 
 void request_counts_forget(struct request_counts *c, struct request_count *one) {
 	if (list_linked(&one->waiting)) {
-		struct request_group *of = counts_group(c, one->group);
 		list_remove(&one->waiting);
-		if (of) {
-			of->waiters--;
-		}
+		c->groups[one->group].waiters--;
 	}
 	one->open = false;
 }
 
-static void counts_result(struct request_counts *c, unsigned method, int error) {
-	unsigned result = (unsigned)-error;
-	if (method < CLIENT_METHODS && result < REQUEST_RESULTS) {
-		c->results[method][result]++;
-	}
-}
-
 void request_counts_answer(struct request_counts *c, struct request_count *one, int error,
 	struct instant now) {
+	const unsigned result = (unsigned)-error;
 	if (!one->open) {
 		return;
 	}
-	counts_result(c, one->method, error);
+	if (result < REQUEST_RESULTS) {
+		c->results[one->method][result]++;
+	}
 	buckets_add(&c->durations[one->method], now.boot - one->begun);
 	request_counts_forget(c, one);
 }
 
 void request_counts_at_once(struct request_counts *c, enum client_method method, int error) {
-	counts_result(c, method, error);
-	buckets_add(&c->durations[method], 0);
+	struct request_count one = { .method = (uint8_t)method, .open = true };
+	request_counts_answer(c, &one, error, (struct instant){ 0, 0 });
 }
 
 void request_counts_granted(struct request_counts *c, uint32_t group,
 	const struct core_reply *reply) {
-	struct request_group *of = counts_group(c, group);
 	uint64_t locks = 1;
 	buckets_add(&c->waits, reply->waited);
 	if (reply->op == CORE_ACQUIRE_ALL) {
@@ -72,10 +57,8 @@ void request_counts_granted(struct request_counts *c, uint32_t group,
 	} else {
 		c->grants[figure_mode_of(reply->terms.of)]++;
 	}
-	if (of) {
-		buckets_add(&of->waits, reply->waited);
-		of->grants += locks;
-	}
+	buckets_add(&c->groups[group].waits, reply->waited);
+	c->groups[group].grants += locks;
 }
 
 span_ns request_counts_oldest(const struct request_counts *c, struct instant now) {

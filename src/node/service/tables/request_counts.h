@@ -31,7 +31,8 @@ struct request_counts {
 	/* How long the granted requests had waited, and how many locks were granted by mode. */
 	struct buckets waits;
 	uint64_t grants[FIGURE_MODES];
-	struct request_group groups[KEY_GROUPS_MAX];
+	/* The last one is of all keys that are in no group. */
+	struct request_group groups[KEY_GROUPS_MAX + 1];
 	/* The requests that may wait, the oldest first; those whose wait is endless are apart. */
 	struct list waiting, endless;
 };

@@ -20,12 +20,8 @@ static struct requests_client *requests_client_find(const struct requests *r, ui
 	return node ? CONTAINER_OF(node, struct requests_client, node) : NULL;
 }
 
-static struct requests_client *requests_client_of(struct requests *r, uint64_t client) {
-	struct requests_client *c = requests_client_find(r, client);
-	if (c) {
-		return c;
-	}
-	c = alloc_new(r->alloc, sizeof *c);
+static struct requests_client *requests_client_new(struct requests *r, uint64_t client) {
+	struct requests_client *c = alloc_new(r->alloc, sizeof *c);
 	if (c) {
 		c->client = client;
 		list_init(&c->open);
@@ -46,7 +42,8 @@ int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct re
 	if (r->by_id.count >= REQUESTS_MAX) {
 		return PAWL_EBUSY;
 	}
-	struct requests_client *c = requests_client_of(r, client);
+	struct requests_client *c = requests_client_find(r, client);
+	c = c ? c : requests_client_new(r, client);
 	struct request *request = c ? alloc_new(r->alloc, sizeof *request) : NULL;
 	if (!request) {
 		return PAWL_ENOMEM;
@@ -63,7 +60,8 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 	if (r->by_id.count + count > REQUESTS_MAX) {
 		return PAWL_EBUSY;
 	}
-	struct requests_client *c = requests_client_of(r, client);
+	struct requests_client *c = requests_client_find(r, client);
+	c = c ? c : requests_client_new(r, client);
 	struct requests_batch *batch = c ? alloc_new(r->alloc, sizeof *batch) : NULL;
 	if (!batch) {
 		return PAWL_ENOMEM;
@@ -101,19 +99,6 @@ void requests_mark_waiting(struct request *request) {
 uint32_t requests_waiting(const struct requests *r, uint64_t client) {
 	const struct requests_client *c = requests_client_find(r, client);
 	return c ? c->waiting : 0;
-}
-
-void requests_charge(struct request *request, const struct share_pair *share,
-	bool waits, uint32_t locks, uint64_t bytes) {
-	request->share = *share;
-	request->locks = locks;
-	request->bytes = bytes;
-	shares_take(share, SHARE_WAITS, waits);
-	shares_take(share, SHARE_LOCKS, locks);
-	shares_take(share, SHARE_VALUES, bytes);
-	if (waits) {
-		requests_mark_waiting(request);
-	}
 }
 
 /* ---- what is waited for ---- */
@@ -226,7 +211,10 @@ void requests_of_party(struct requests *r, struct request *request, struct id128
 		parties_leave(&r->parties, c->party);
 		c->party = parties_use(&r->parties, id);
 	}
-	request->party = c->party ? party_use(c->party) : NULL;
+	request->party = c->party;
+	if (c->party) {
+		c->party->uses++;
+	}
 }
 
 void requests_doubt(struct requests *r) {

@@ -68,7 +68,7 @@ struct request {
 	/* The identity is NULL if nothing is counted for the request. */
 	struct share_pair share;
 	/* How many locks the request may get, and how many bytes of values it brings. Both count
-	 * for the share. */
+	 * for the share until the request is closed, and so does `waiting`. */
 	uint32_t locks;
 	uint64_t bytes;
 
@@ -198,10 +198,6 @@ void requests_wait_end(struct requests_wait *wait, const char *why);
 
 /* The request is one of this party, or, if that is zero, of its connection. */
 void requests_of_party(struct requests *r, struct request *request, struct id128 party);
-
-/* Counts this for the share until the request is closed. */
-void requests_charge(struct request *request, const struct share_pair *share,
-	bool waits, uint32_t locks, uint64_t bytes);
 
 /* Returns how many of the client's requests wait. */
 uint32_t requests_waiting(const struct requests *r, uint64_t client);
