@@ -139,8 +139,8 @@ struct caller {
 	uint64_t id;
 	/* When the request arrived. */
 	struct instant arrived;
-	/* The request is an administrator's, who sees every lock_id; and it waits for a lock, and so
-	 * counts in client.waiters. */
+	/* The request is an administrator's, who sees every lock_id; and it waits for a lock, and
+	 * so counts in client.waiters. */
 	bool admin, waits;
 	/* The request for several keys that the operation is a part of, if the caller is no client;
 	 * and the index of its member there. */

@@ -40,8 +40,8 @@ struct problem {
 	uint32_t which;
 };
 
-/* Checks the lease, and if the request acquires also the lock terms (section 10). R5 is checked here
- * before any master is asked; it is about the lease and the lock delay together. */
+/* Checks the lease, and if the request acquires also the lock terms (section 10). R5 is checked
+ * here before any master is asked; it is about the lease and the lock delay together. */
 static struct problem check_lease(const struct core *core, const struct core_request *r) {
 	const struct terms *t = &r->terms;
 	if (r->lease < core->limits.lease_min) {

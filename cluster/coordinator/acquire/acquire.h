@@ -14,9 +14,9 @@ static inline bool attempt_rehome_left(const struct core *core) {
 
 /* ---- home.c: no quorum ---- */
 
-/* With each beat: whether the node has been without a quorum for request_timeout. If so, those who
- * wait are answered, in pieces. */
-void attempt_unserved_beat(struct core *core, bool quorum_lost);
+/* With each beat: lets all requests look for their homes again, if some of them found none. If the
+ * node has been without a quorum for request_timeout, those who wait are answered, in pieces. */
+void attempt_beat(struct core *core, bool quorum_lost);
 /* Those who have yet to look for their home do so first. */
 static inline bool attempt_unserved_left(const struct core *core) {
 	return core->coordinator.unserved > 0 && !list_empty(&core->coordinator.waiting) &&
@@ -158,9 +158,6 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* The home has answered the entry. May free the operation. */
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
-
-/* Lets all requests look for their homes again, if some of them found none. */
-void attempt_rehome_beat(struct core *core);
 
 /* Lets all requests look for their homes again, in pieces; begins with the first. */
 void attempt_rehome_all(struct core *core);

@@ -53,10 +53,16 @@ void attempt_be_told(struct core *core, struct op *op) {
 	}
 }
 
-static void ask_all(struct core *core, struct op *op, bool turn) {
-	struct acquire_state *acquire = op_acquire(op);
+static void forget_value(struct core *core, struct acquire_state *acquire) {
 	record_free(core, acquire->reported);
 	acquire->reported = NULL;
+}
+
+static void ask_all(struct core *core, struct op *op, bool turn) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
 	acquire->attempt = op_next_round(core, op);
 	acquire->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
@@ -135,7 +141,7 @@ static bool note_value(struct core *core, struct op *op, const struct message *m
 }
 
 /* The master has parked the request, until what is in its way ends. */
-static void parked(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+static void note_parked(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct acquire_state *acquire = op_acquire(op);
 	const span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
 	acquire->told &= (uint16_t)~(1u << from);
@@ -168,7 +174,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 		break;
 	case STATUS_PARKED:
 		v->state = VOTE_PARKED;
-		parked(core, op, from, m);
+		note_parked(core, op, from, m);
 		break;
 	case STATUS_HELD: case STATUS_CONTESTED:
 		v->state = VOTE_HELD;
@@ -192,8 +198,9 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	acquire->parked_until = core->now;
 	acquire->told = 0;
 	acquire->home_waited = false;
-	record_free(core, acquire->reported);
-	acquire->reported = NULL;
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
 	/* A home that promises has drawn a ballot for the attempt. */
 	acquire->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
 	take_vote(core, op, from, m);
@@ -428,9 +435,13 @@ static bool acquire_make(struct core *core, struct op *op, const struct core_req
 static void acquire_release(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	attempt_queued_ends(core, op);
-	record_free(core, acquire->holder);
-	record_free(core, acquire->reported);
-	acquire->holder = acquire->reported = NULL;
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
+	if (acquire->holder) {
+		record_free(core, acquire->holder);
+		acquire->holder = NULL;
+	}
 }
 
 static void acquire_clear(struct core *core, struct op *op) {

@@ -197,12 +197,6 @@ void attempt_rehome_all(struct core *core) {
 	attempt_rehome_go_on(core);
 }
 
-void attempt_rehome_beat(struct core *core) {
-	if (core->coordinator.home_missing) {
-		attempt_rehome_all(core);
-	}
-}
-
 /* Returns the lock terms under which the key is held. A home that refuses an entry does not say
  * them, but mostly this node has the record, too. */
 static struct terms terms_in_the_way(const struct core *core, const struct op *op,
@@ -283,7 +277,10 @@ static bool waits_for_others(const struct op *op) {
 	return op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
 }
 
-void attempt_unserved_beat(struct core *core, bool quorum_lost) {
+void attempt_beat(struct core *core, bool quorum_lost) {
+	if (core->coordinator.home_missing) {
+		attempt_rehome_all(core);
+	}
 	core->coordinator.no_quorum = quorum_lost && !epoch_passes(core);
 	core->coordinator.unserved = core->coordinator.no_quorum
 		? core->coordinator.waiting_count : 0;
