@@ -394,11 +394,10 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	span_ns still = instant_elapsed_long(now, core->node.last_step);
 	bool stale = still > core->config.request_timeout;
 	core->node.last_step = now;
-	if (!stale && event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
-		core->links_at = now;
-	}
 	if (stale) {
 		stood_still(core, still);
+	} else if (event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
+		core->links_at = now;
 	}
 	uint32_t *left = &turn_pieces(core)->timers;
 	struct wheel_timer *t;
@@ -422,7 +421,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	const int64_t timers = wheel_deadline(&core->engine.wheel), due = background_deadline(core);
+	const int64_t timers = wheel_deadline(&core->engine.wheel),
+		due = core->engine.pending ? background_deadline(core) : INT64_MAX;
 	return due < timers ? due : timers;
 }
 

@@ -165,7 +165,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	switch (m->status) {
 	case STATUS_OK:
 		v->state = VOTE_OK;
-		/* The master has lacked the lock_id since before the attempt began. */
+		/* The master has lacked the lock_id since the attempt began, until it promised. */
 		v->lapsed = instant_elapsed_long(core->now, acquire->since) <=
 			span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 		break;
