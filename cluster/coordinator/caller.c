@@ -17,20 +17,6 @@ static struct client *client_find(struct core *core, uint64_t id) {
 	return NULL;
 }
 
-static struct client *client_make(struct core *core, uint64_t id) {
-	struct client *c = client_find(core, id);
-	if (c == NULL) {
-		c = alloc_new(&core->alloc, sizeof *c);
-		if (c) {
-			c->id = id;
-			list_init(&c->callers);
-			list_init(&c->lists);
-			map_insert(&core->coordinator.clients, &c->node, op_hash_number(id));
-		}
-	}
-	return c;
-}
-
 static void client_settle(struct core *core, struct client *c) {
 	if (list_empty(&c->callers)) {
 		CHECK(list_empty(&c->lists));
@@ -43,10 +29,6 @@ static void client_settle(struct core *core, struct client *c) {
 	}
 }
 
-static bool waits(const struct op *op) {
-	return (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
-}
-
 /* The first caller needs no memory of its own, because most operations have only one. */
 static struct caller *caller_new(struct core *core, struct op *op) {
 	struct caller *c = op->first.op ? alloc_new(&core->alloc, sizeof *c) : &op->first;
@@ -57,29 +39,29 @@ static struct caller *caller_new(struct core *core, struct op *op) {
 	return c;
 }
 
-static void caller_free(struct core *core, struct caller *c) {
-	list_remove(&c->link);
-	if (c == &c->op->first) {
-		c->op = NULL;
-	} else {
-		alloc_free(&core->alloc, c, sizeof *c);
-	}
-}
-
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
-	struct client *client = client_make(core, r->client);
-	struct caller *c = client ? caller_new(core, op) : NULL;
-	if (c == NULL) {
-		if (client) {
-			client_settle(core, client);
+	struct client *client = client_find(core, r->client);
+	if (client == NULL) {
+		client = alloc_new(&core->alloc, sizeof *client);
+		if (client == NULL) {
+			return NULL;
 		}
+		client->id = r->client;
+		list_init(&client->callers);
+		list_init(&client->lists);
+		map_insert(&core->coordinator.clients, &client->node, op_hash_number(r->client));
+	}
+	struct caller *c = caller_new(core, op);
+	if (c == NULL) {
+		client_settle(core, client);
 		return NULL;
 	}
 	c->id = r->id;
 	c->client = client;
 	c->admin = r->admin;
 	list_append(&client->callers, &c->by_client);
-	client->waiters += waits(op);
+	c->waits = (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
+	client->waiters += c->waits;
 	out_caller_added(core);
 	return c;
 }
@@ -108,11 +90,16 @@ void op_leave(struct core *core, struct caller *c) {
 			core->operations[c->op->kind]->leave(c);
 		}
 		list_remove(&c->by_client);
-		client->waiters -= waits(c->op);
+		client->waiters -= c->waits;
 		out_caller_removed(core);
 		client_settle(core, client);
 	}
-	caller_free(core, c);
+	list_remove(&c->link);
+	if (c == &c->op->first) {
+		c->op = NULL;
+	} else {
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
 }
 
 bool op_crowded(const struct op *op) {
@@ -158,7 +145,7 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 	turn_pieces(core)->timers -= turn_pieces(core)->timers > 0;
 	struct core_reply *r = c->group
 		? core->operations[c->group->kind]->part_reply(core, c->group, c->member)
-		: has_left(c) ? unread(core)
+		: !list_empty(&core->coordinator.leaving) && has_left(c) ? unread(core)
 		: out_reply(core);
 	r->id = c->id;
 	r->client = c->client ? c->client->id : 0;

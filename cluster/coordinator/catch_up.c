@@ -5,28 +5,16 @@
 #include "operation.h"
 #include "coordinator.h"
 
-static bool goes_on(const struct core *core, const struct op *op, const struct vote *v) {
-	switch (v->state) {
-	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED: case VOTE_BEHIND:
-		return true;
-	case VOTE_GONE: case VOTE_STALE:
-		return core->operations[op->kind]->catch_up != NULL;
-	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_PARKED: case VOTE_HAD:
-	case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED: case VOTE_BALLOT:
-	case VOTE_ABSENT: case VOTE_REFUSED:
-		return false;
-	}
-	return false;
-}
-
 /* Frees the operation when nothing is left to be done. */
 void catch_up_settle(struct core *core, struct op *op) {
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (goes_on(core, op, &op->votes[i])) {
-			return;
-		}
+	uint32_t goes_on = VOTES_OPEN;
+	if (core->operations[op->kind]->catch_up) {
+		/* These masters are sent what they have missed. */
+		goes_on |= VOTE_BIT(VOTE_GONE) | VOTE_BIT(VOTE_STALE);
 	}
-	op_free(core, op);
+	if (op_votes(core, op, goes_on) == 0) {
+		op_free(core, op);
+	}
 }
 
 /* Ends the operation before everything is done. */

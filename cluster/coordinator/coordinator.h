@@ -24,9 +24,6 @@ struct shown {
 	bool more;
 };
 
-/* Makes a member of a bit set of enum vote_state. */
-#define VOTE_BIT(s) (1u << (s))
-
 /* Returns the hash under which operations of a lock are found. */
 static inline uint64_t op_hash_lock(const struct core *core, struct slice key,
 	struct id128 lock_id) {
@@ -276,11 +273,10 @@ void op_enter_catching_up(struct core *core, struct op *op);
 
 /* ---- op_lock.c ---- */
 
-/* Return the acquire, the request for several keys that begins with this lock, and the binding of
- * this lock; NULL: there is none under way. */
-struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id);
-struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
-struct op *op_find_binding(const struct core *core, struct slice key, struct id128 lock_id);
+/* Returns the operation of this kind for the lock, or the request for several keys that begins with
+ * it; NULL: there is none under way. */
+struct op *op_find_lock(const struct core *core, enum core_op kind, struct slice key,
+	struct id128 lock_id);
 
 /* The lock was released through this node, or broken. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken);

@@ -23,11 +23,6 @@ struct instant granted_deadline(const struct granted *b) {
 		(int64_t)((uint64_t)b->raw << GRANTED_UNIT_BITS) };
 }
 
-static void put_deadline(struct granted *b, struct instant deadline) {
-	b->boot = units_of(deadline.boot) & TIME_MAX;
-	b->raw = units_of(deadline.raw) & TIME_MAX;
-}
-
 /* Connections have numbers that count up, and names of requests are random. So no two connections
  * are alike, and what is cut of a name goes into the rest. */
 static uint64_t asker_cut(uint64_t asker) {
@@ -48,21 +43,23 @@ void granted_put_asker(struct granted *b, uint64_t asker) {
 
 /* One lock_id may be used for two keys. Keyed hashes of 96 bits, which nobody can aim at, stand for
  * both, so that neither is kept. */
-static uint64_t hash_both(const struct core *core, uint64_t key_hash, struct id128 lock_id) {
-	return hash_lock_id(core, lock_id) ^ key_hash;
-}
+struct both {
+	uint64_t hash;
+	uint32_t check;
+};
 
-static uint32_t check_of(const struct core *core, struct id128 lock_id) {
+static struct both hash_both(const struct core *core, uint64_t key_hash, struct id128 lock_id) {
 	uint64_t w[2];
 	memcpy(w, lock_id.b, sizeof w);
-	return (uint32_t)(hash_fold(w[0] + core->hash_key.k1, w[1] - core->hash_key.k0) >> 32);
+	return (struct both){ hash_lock_id(core, lock_id) ^ key_hash,
+		(uint32_t)(hash_fold(w[0] + core->hash_key.k1, w[1] - core->hash_key.k0) >> 32) };
 }
 
-static struct granted *find(const struct core *core, uint64_t hash, struct id128 lock_id) {
+static struct granted *find(const struct core *core, struct both both) {
 	const struct flat *all = &core->coordinator.granted_leases;
-	for (struct flat_entry *e = flat_first(all, hash); e; e = flat_next(all, e)) {
+	for (struct flat_entry *e = flat_first(all, both.hash); e; e = flat_next(all, e)) {
 		struct granted *b = CONTAINER_OF(e, struct granted, entry);
-		if (b->check == check_of(core, lock_id)) {
+		if (b->check == both.check) {
 			return b;
 		}
 	}
@@ -70,7 +67,7 @@ static struct granted *find(const struct core *core, uint64_t hash, struct id128
 }
 
 struct granted *granted_find(struct core *core, uint64_t key_hash, struct id128 lock_id) {
-	struct granted *b = find(core, hash_both(core, key_hash, lock_id), lock_id);
+	struct granted *b = find(core, hash_both(core, key_hash, lock_id));
 	return b && !instant_distrusted(core->now, granted_deadline(b)) ? b : NULL;
 }
 
@@ -107,9 +104,6 @@ struct permits granted_numbers(const struct core *core, const struct granted *b)
 /* False: there is no memory. */
 static bool put_numbers(struct core *core, struct granted *b, struct permits numbers) {
 	struct granted_numbers *n = find_numbers(core, b);
-	if (n == NULL && permits_none(numbers)) {
-		return true;
-	}
 	if (n == NULL) {
 		struct flat_entry *e =
 			flat_add(&core->coordinator.granted_numbers, b->entry.hash);
@@ -128,9 +122,8 @@ static bool put_numbers(struct core *core, struct granted *b, struct permits num
 /* ---- keeping and dropping ---- */
 
 static void drop(struct core *core, struct granted *b) {
-	struct granted_numbers *n = find_numbers(core, b);
-	if (n) {
-		flat_remove(&core->coordinator.granted_numbers, &n->entry);
+	if (b->numbered) {
+		flat_remove(&core->coordinator.granted_numbers, &find_numbers(core, b)->entry);
 	}
 	flat_remove(&core->coordinator.granted_leases, &b->entry);
 }
@@ -157,22 +150,12 @@ void granted_beat(struct core *core) {
 	sweep(core, count < SWEPT_A_BEAT ? count : SWEPT_A_BEAT);
 }
 
-static struct granted *add(struct core *core, uint64_t hash, struct id128 lock_id) {
-	sweep(core, SWEPT_A_GRANTED);
-	struct flat_entry *e = core->coordinator.granted_leases.count < core->limits.keys
-		? flat_add(&core->coordinator.granted_leases, hash) : NULL;
-	struct granted *b = e ? CONTAINER_OF(e, struct granted, entry) : NULL;
-	if (b) {
-		b->check = check_of(core, lock_id);
-	}
-	return b;
-}
-
 /* Without memory the lease is not kept. Then this node only knows less than it might, and answers
  * `unsure` sooner. */
 static void put(struct core *core, struct granted *b, struct instant deadline, uint64_t asker,
 	struct permits numbers) {
-	if (b && !put_numbers(core, b, numbers)) {
+	const bool numbered = b && (b->numbered || !permits_none(numbers));
+	if (numbered && !put_numbers(core, b, numbers)) {
 		drop(core, b);
 		b = NULL;
 	}
@@ -180,15 +163,26 @@ static void put(struct core *core, struct granted *b, struct instant deadline, u
 		COUNT(core, no_memory);
 		return;
 	}
-	put_deadline(b, deadline);
+	b->boot = units_of(deadline.boot) & TIME_MAX;
+	b->raw = units_of(deadline.raw) & TIME_MAX;
 	granted_put_asker(b, asker);
 }
 
 void granted_set(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	struct instant deadline, uint64_t asker, struct permits numbers) {
-	const uint64_t hash = hash_both(core, key_hash, lock_id);
-	struct granted *b = find(core, hash, lock_id);
-	put(core, b ? b : add(core, hash, lock_id), deadline, asker, numbers);
+	struct flat *all = &core->coordinator.granted_leases;
+	const struct both both = hash_both(core, key_hash, lock_id);
+	struct granted *b = find(core, both);
+	if (b == NULL) {
+		sweep(core, SWEPT_A_GRANTED);
+		struct flat_entry *e = all->count < core->limits.keys
+			? flat_add(all, both.hash) : NULL;
+		b = e ? CONTAINER_OF(e, struct granted, entry) : NULL;
+	}
+	if (b) {
+		b->check = both.check;
+	}
+	put(core, b, deadline, asker, numbers);
 }
 
 void granted_renew(struct core *core, uint64_t key_hash, struct id128 lock_id,
@@ -200,7 +194,7 @@ void granted_renew(struct core *core, uint64_t key_hash, struct id128 lock_id,
 }
 
 void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id) {
-	struct granted *b = find(core, hash_both(core, key_hash, lock_id), lock_id);
+	struct granted *b = find(core, hash_both(core, key_hash, lock_id));
 	if (b) {
 		drop(core, b);
 	}

@@ -44,25 +44,9 @@ static void free_bytes(struct core *core, const struct op *op) {
 	}
 }
 
-static struct op *take_from_pool(struct core *core) {
-	struct list *n = list_first(&core->coordinator.op_pool);
-	if (n == NULL) {
-		return alloc_new(&core->alloc, sizeof(struct op));
-	}
-	struct op *op = CONTAINER_OF(n, struct op, link);
-	list_remove(n);
-	core->coordinator.pool_count--;
-	memset(op, 0, offsetof(struct op, votes) + core->masters_most * sizeof *op->votes);
-	return op;
-}
-
-static const struct operation *row(const struct core *core, const struct op *op) {
-	return core->operations[op->kind];
-}
-
 static void drop_unborn(struct core *core, struct op *op) {
-	if (row(core, op)->release) {
-		row(core, op)->release(core, op);
+	if (core->operations[op->kind]->release) {
+		core->operations[op->kind]->release(core, op);
 	}
 	free_bytes(core, op);
 	alloc_free(&core->alloc, op, sizeof *op);
@@ -70,9 +54,18 @@ static void drop_unborn(struct core *core, struct op *op) {
 
 /* Makes an operation that nobody asks for yet. NULL: no memory. */
 static struct op *make(struct core *core, const struct core_request *r) {
-	struct op *op = take_from_pool(core);
+	const struct operation *row = core->operations[r->op];
+	struct list *pooled = list_first(&core->coordinator.op_pool);
+	struct op *op = pooled ? CONTAINER_OF(pooled, struct op, link)
+		: alloc_new(&core->alloc, sizeof *op);
 	if (op == NULL) {
 		return NULL;
+	}
+	if (pooled) {
+		list_remove(pooled);
+		core->coordinator.pool_count--;
+		memset(op, 0,
+			offsetof(struct op, votes) + core->masters_most * sizeof *op->votes);
 	}
 	list_init(&op->callers);
 	op->kind = r->op;
@@ -85,8 +78,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->terms = r->terms;
 	op->terms.binding = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL
 		? r->terms.binding : r->binding;
-	if (!copy_bytes(core, op, r) ||
-		(row(core, op)->make && !row(core, op)->make(core, op, r))) {
+	if (!copy_bytes(core, op, r) || (row->make && !row->make(core, op, r))) {
 		drop_unborn(core, op);
 		return NULL;
 	}
@@ -97,7 +89,7 @@ static void enter(struct core *core, struct op *op) {
 	list_append(&core->coordinator.ops, &op->link);
 	core->coordinator.op_count++;
 	map_insert(&core->coordinator.ops_by_id, &op->by_id, op_hash_number(op->id));
-	if (row(core, op)->by_lock) {
+	if (core->operations[op->kind]->by_lock) {
 		map_insert(&core->coordinator.ops_by_lock, &op->by_lock,
 			op_hash_lock(core, op->key, op->lock_id));
 	}
@@ -138,6 +130,7 @@ struct op *op_new_alone(struct core *core, const struct core_request *r) {
 }
 
 void op_free(struct core *core, struct op *op) {
+	const struct operation *row = core->operations[op->kind];
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		op_leave(core, CONTAINER_OF(n, struct caller, link));
@@ -157,11 +150,11 @@ void op_free(struct core *core, struct op *op) {
 		core->coordinator.op_count--;
 	}
 	map_remove(&core->coordinator.ops_by_id, &op->by_id);
-	if (row(core, op)->by_lock) {
+	if (row->by_lock) {
 		map_remove(&core->coordinator.ops_by_lock, &op->by_lock);
 	}
-	if (row(core, op)->release) {
-		row(core, op)->release(core, op);
+	if (row->release) {
+		row->release(core, op);
 	}
 	free_bytes(core, op);
 	if (core->coordinator.pool_count < POOL_MAX) {
@@ -235,8 +228,8 @@ void op_finish(struct core *core, struct op *op) {
 /* ---- events for operations ---- */
 
 static void evaluate(struct core *core, struct op *op, bool over) {
-	if (row(core, op)->evaluate) {
-		row(core, op)->evaluate(core, op, over);
+	if (core->operations[op->kind]->evaluate) {
+		core->operations[op->kind]->evaluate(core, op, over);
 	}
 }
 
@@ -265,15 +258,17 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	for (struct list *n = list_first(&core->coordinator.catching_up); n;
 		n = list_after(&core->coordinator.catching_up, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
+		const struct operation *row = core->operations[op->kind];
 		op->votes[peer].state = vote_open(&op->votes[peer])
 			? VOTE_GONE : op->votes[peer].state;
-		if (row(core, op)->link_lost) {
-			(void)row(core, op)->link_lost(core, op, peer, closed);
+		if (row->link_lost) {
+			(void)row->link_lost(core, op, peer, closed);
 		}
 	}
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		const struct operation *row = core->operations[op->kind];
 		struct vote *v = &op->votes[peer];
-		if (row(core, op)->link_lost && !row(core, op)->link_lost(core, op, peer, closed)) {
+		if (row->link_lost && !row->link_lost(core, op, peer, closed)) {
 			continue;
 		}
 		bool promised = v->state == VOTE_OK &&
@@ -294,8 +289,8 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 	}
 	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op;
 		op = op_following(core)) {
-		if (row(core, op)->link_changed) {
-			row(core, op)->link_changed(core, op, peer);
+		if (core->operations[op->kind]->link_changed) {
+			core->operations[op->kind]->link_changed(core, op, peer);
 		}
 	}
 }
@@ -313,8 +308,8 @@ void op_timer(struct core *core, struct op *op) {
 		}
 	} else if (op->state == OP_SUSPENDED) {
 		restart_timer(core, op);
-	} else if (row(core, op)->timer) {
-		row(core, op)->timer(core, op);
+	} else if (core->operations[op->kind]->timer) {
+		core->operations[op->kind]->timer(core, op);
 	} else {
 		op_round_timer(core, op);
 	}
@@ -329,29 +324,21 @@ void op_round_timer(struct core *core, struct op *op) {
 	}
 }
 
-/* Returns the round that the message has to belong to. */
-static uint64_t round_of(const struct op *op, const struct message *m) {
-	if (m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER) {
-		return op->kind == CORE_ACQUIRE ? op_acquire(op)->queue_round : 0;
-	}
-	return op->round;
-}
-
 void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	peer_answered(core, from, m->round);
 	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER
 		? op_find(core, m->round) : NULL;
-	if (op == NULL) {
+	/* Replicas answer nothing but an ask. */
+	if (op == NULL || (m->kind == MESSAGE_ASK_ANSWER) != (op->kind == CORE_ASK)) {
 		COUNT(core, answer_late);
 		return;
 	}
-	if ((m->kind == MESSAGE_ASK_ANSWER) != (op->kind == CORE_ASK)) {
-		/* Replicas answer nothing but an ask. */
-		COUNT(core, answer_late);
-		return;
-	}
-	if (m->round != round_of(op, m)) {
-		/* An answer counts only for the round under way. */
+	/* An answer counts only for the round under way. What the home says of its queue is about
+	 * the entry there. */
+	const bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;
+	const uint64_t round = !of_queue ? op->round
+		: op->kind == CORE_ACQUIRE ? op_acquire(op)->queue_round : 0;
+	if (m->round != round) {
 		COUNT(core, answer_stale_round);
 		return;
 	}
@@ -366,7 +353,7 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	if (core->coordinator.slow_after) {
 		slow_answer(core, op, from);
 	}
-	if (row(core, op)->answer) {
-		row(core, op)->answer(core, op, from, m);
+	if (core->operations[op->kind]->answer) {
+		core->operations[op->kind]->answer(core, op, from, m);
 	}
 }

@@ -3,9 +3,9 @@
 #include "operation.h"
 #include "coordinator.h"
 
-/* Finds the operation of this kind for a lock. Of several attempts it prefers one whose commit has
- * not been sent, because a repeat may join that one. */
-static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key,
+/* Of several attempts it prefers one whose commit has not been sent, because a repeat may join that
+ * one. */
+struct op *op_find_lock(const struct core *core, enum core_op kind, struct slice key,
 	struct id128 lock_id) {
 	struct op *found = NULL;
 	for (struct map_node *n =
@@ -21,18 +21,6 @@ static struct op *find_by_lock(const struct core *core, enum core_op kind, struc
 		}
 	}
 	return found;
-}
-
-struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
-	return find_by_lock(core, CORE_ACQUIRE, key, lock_id);
-}
-
-struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id) {
-	return find_by_lock(core, CORE_ACQUIRE_ALL, key, lock_id);
-}
-
-struct op *op_find_binding(const struct core *core, struct slice key, struct id128 lock_id) {
-	return find_by_lock(core, CORE_BINDING, key, lock_id);
 }
 
 /* A request rolls back what it has under this name (section 11). Repairs under that name end; what

@@ -48,6 +48,13 @@ enum vote_state {
 	VOTE_REFUSED
 };
 
+/* Makes a member of a bit set of enum vote_state. */
+#define VOTE_BIT(s) (1u << (s))
+/* An answer is still to come from that master, or something is still to be sent to it. */
+#define VOTES_OPEN \
+	(VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED) | \
+		VOTE_BIT(VOTE_BEHIND))
+
 struct vote {
 	/* What the last answer means for the round. */
 	enum vote_state state;
@@ -79,11 +86,9 @@ struct vote {
 	struct permits had;
 };
 
-/* Tells whether an answer is still to come from that master, or something is still to be sent to
- * it. */
+/* Tells whether the vote is one of VOTES_OPEN. */
 static inline bool vote_open(const struct vote *v) {
-	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED ||
-		v->state == VOTE_BEHIND;
+	return VOTES_OPEN >> v->state & 1;
 }
 
 enum op_state {
@@ -134,8 +139,9 @@ struct caller {
 	uint64_t id;
 	/* When the request arrived. */
 	struct instant arrived;
-	/* The request is an administrator's, who sees every lock_id. */
-	bool admin;
+	/* The request is an administrator's, who sees every lock_id; and it waits for a lock, and
+	 * so counts in client.waiters. */
+	bool admin, waits;
 	/* The request for several keys that the operation is a part of, if the caller is no client;
 	 * and the index of its member there. */
 	struct op *group;

@@ -4,11 +4,6 @@
 #include "operation.h"
 #include "coordinator.h"
 
-/* Tells whether the epoch has just changed and fewer than q masters vote in it yet. */
-static bool suspends(const struct core *core) {
-	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
-}
-
 static void suspend(struct core *core, struct op *op) {
 	COUNT(core, suspended);
 	if (list_linked(&op->waiting)) {
@@ -22,9 +17,10 @@ static void suspend(struct core *core, struct op *op) {
 		instant_add(core->adopted_at, core->config.request_timeout));
 }
 
-/* Begins an operation that needs the masters: now, or as soon as they vote. */
+/* Begins an operation that needs the masters: now, or as soon as they vote if the epoch has just
+ * changed and fewer than q of them vote in it yet. */
 void restart_begin(struct core *core, struct op *op) {
-	if (suspends(core)) {
+	if (epoch_fresh(core) && epoch_voters(core) < core->quorum) {
 		suspend(core, op);
 	} else {
 		core->operations[op->kind]->start(core, op);

@@ -143,6 +143,8 @@ struct peer {
 
 	/* ---- peers ---- */
 
+	/* How often its frames have changed their epoch or its vote lately (frames.c). */
+	uint32_t changes;
 	/* A change waits for this non-member, so it is dialled and keeps its place in the table. */
 	bool wanted;
 	/* A ping has no answer yet. */
@@ -211,8 +213,6 @@ struct peer {
 
 	/* ---- node ---- */
 
-	/* How often its frames have changed their epoch or its vote lately (frames.c). */
-	uint32_t changes;
 	/* With `far_ahead`: since when every frame has been too far ahead. */
 	struct instant far_since;
 	/* The lowest clock of these frames. */

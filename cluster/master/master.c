@@ -75,7 +75,9 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	}
 	count_promise(core, status);
 	if (key) {
-		queue_promise_changed(core, key);
+		if (key_more(key)) {
+			queue_parked_again(core, key);
+		}
 		table_settle(core, key);
 	}
 }
@@ -285,7 +287,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 	bool kept = false;
 	if (*at && status == STATUS_OK) {
 		master_grant(core, *at, &ask, from, &answer);
-		queue_promise_changed(core, *at);
+		queue_parked_again(core, *at);
 		kept = answer.status == STATUS_OK;
 	} else if (*at) {
 		kept = queue_park(core, *at, from, &ask, status);
@@ -310,7 +312,7 @@ static void no_commit(struct core *core, const struct key *key, uint32_t from,
  * remember its ballot, because other masters may have accepted the commit. */
 static void commit_heard(struct core *core, struct key *key, uint32_t from, const struct message *m,
 	enum status status) {
-	struct promise *p = status == STATUS_OK ? NULL : key_promise(key, m->lock_id);
+	struct promise *p = key_promise(key, m->lock_id);
 	if (p && p->peer == from) {
 		p->committed = true;
 		if (!may_follow(status)) {
@@ -340,7 +342,9 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	const bool waits = m->ticket.seq && may_follow(status),
 		keeps = waits && keep_place(core, &key, from, m);
 	if (key) {
-		commit_heard(core, key, from, m, status);
+		if (status != STATUS_OK) {
+			commit_heard(core, key, from, m, status);
+		}
 		if (!keeps && key_more(key)) {
 			queue_drop_parked(core, key, from, m->lock_id);
 		}
@@ -363,7 +367,7 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 	if (status != STATUS_OK && status != STATUS_NEED) {
 		return status;
 	}
-	if (!(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
+	if (!(clock_within(core, m->token) && clock_within(core, m->ballot.clock))) {
 		clock_refused(core, from, m->token, m->key);
 		return STATUS_CLOCK;
 	}

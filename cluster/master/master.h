@@ -221,10 +221,8 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r,
 /* Returns for how long a record of a contested key may not be extended yet; 0: it may be. */
 span_ns rule_later(const struct core *core);
 
-/* Section 9: tells whether a token or ballot is low enough above the clock to be adopted. */
-bool rule_token_bound(const struct core *core, uint64_t token);
-
-/* Says the same of every number in a message that a clock might be raised to. */
+/* Section 9: tells whether every number in a message that a clock might be raised to is low enough
+ * above the clock to be adopted. */
 bool rule_message_bound(const struct core *core, const struct message *m);
 
 /* Section 9: false for what no master that keeps to the protocol says. */
@@ -306,16 +304,10 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
  * promise may have gone with it, or become a record. */
 void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
 
-/* A parked request or a promise has gone: the first parked request that is left may go on. */
+/* A parked request or a promise has gone, or the request that has the promise has asked again, with
+ * a turn: the first parked request that is left may go on, or may no longer wait behind the
+ * promise. */
 void queue_parked_again(struct core *core, struct key *key);
-
-/* The key's promise is gone, or the request that has it has asked again, with a turn: a parked
- * request may go on, or may no longer wait behind the promise. */
-static inline void queue_promise_changed(struct core *core, struct key *key) {
-	if (key_more(key)) {
-		queue_parked_again(core, key);
-	}
-}
 
 /* ---- turns.c ---- */
 

@@ -6,7 +6,7 @@
 static enum status rule_update(const struct core *core, const struct key *key,
 	const struct message *m) {
 	enum status s = rule_votes(core);
-	if (s == STATUS_OK && !rule_token_bound(core, m->ballot.clock)) {
+	if (s == STATUS_OK && !clock_within(core, m->ballot.clock)) {
 		s = STATUS_CLOCK;
 	}
 	if (s != STATUS_OK) {

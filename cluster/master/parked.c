@@ -73,7 +73,7 @@ void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct
 	if (k) {
 		queue_parked_free(core, k);
 	}
-	queue_promise_changed(core, key);
+	queue_parked_again(core, key);
 }
 
 /* Frees a lost request that stands first. False: it has to wait for the next turn of the loop, and

@@ -10,21 +10,19 @@ enum status rule_votes(const struct core *core) {
 
 /* R3: the lock_id must not be among the released, and its session binding must not be one that has
  * already ended together with its connection (`binding` 0: the lock has none, or it is not known
- * yet). A lock that was broken must not be lengthened by a repeat either. */
-static enum status rule_released(const struct core *core, struct id128 lock_id, uint32_t binding) {
+ * yet). Where copies of a record meet, the greater binding counts; `own` is the one that is here,
+ * or NULL. A lock that was broken must not be lengthened by a repeat either. */
+static enum status rule_released(const struct core *core, struct id128 lock_id,
+	const struct record *own, uint32_t binding) {
 	const struct tombstone *r = tombstone_find(core, lock_id);
 	if (r == NULL) {
 		return STATUS_OK;
 	}
+	const uint32_t has = own ? record_binding(own) : 0;
+	binding = has > binding ? has : binding;
 	return r->released || (binding && binding <= r->binding) ? STATUS_RELEASED
 		: r->barred ? STATUS_BARRED
 		: STATUS_OK;
-}
-
-/* Where copies of a record meet, the greater session binding counts. */
-static uint32_t later_binding(const struct record *own, uint32_t binding) {
-	const uint32_t has = own ? record_binding(own) : 0;
-	return has > binding ? has : binding;
 }
 
 /* R5: the duration must not exceed max_lease. */
@@ -53,15 +51,11 @@ static enum status rule_room(const struct core *core, const struct key *key) {
 	return key == NULL || key_count(key, most) < most ? STATUS_OK : STATUS_FULL;
 }
 
-/* Section 9: tokens and ballots far above the clock are refused, not adopted. */
-bool rule_token_bound(const struct core *core, uint64_t token) {
-	return clock_within(core, token);
-}
-
-/* Applies the same bound to every number in a message that could raise a clock; true: the message
- * may be handled. Requests that are refused for reasons of their own, with an answer that names the
- * reason, are let through. So are snapshots and feeds, because a node that does not vote takes the
- * clock of its sources; and EXTEND, whose token is the caller's and raises nothing. */
+/* Section 9: tokens and ballots far above the clock are refused, not adopted. This applies to every
+ * number in a message that could raise a clock; true: the message may be handled. Requests that are
+ * refused for reasons of their own, with an answer that names the reason, are let through. So are
+ * snapshots and feeds, because a node that does not vote takes the clock of its sources; and
+ * EXTEND, whose token is the caller's and raises nothing. */
 bool rule_message_bound(const struct core *core, const struct message *m) {
 	const uint32_t fields = message_fields(m->kind);
 	if (!(fields & (F_TOKEN | F_NOTED | F_BALLOT | F_PREPARED | F_TICKET)) ||
@@ -72,11 +66,11 @@ bool rule_message_bound(const struct core *core, const struct message *m) {
 		m->kind == MESSAGE_SNAPSHOT_END || m->kind == MESSAGE_FEED_RECORD) {
 		return true;
 	}
-	return (!(fields & F_TOKEN) || rule_token_bound(core, m->token)) &&
-		(!(fields & F_NOTED) || rule_token_bound(core, m->noted)) &&
-		(!(fields & F_BALLOT) || rule_token_bound(core, m->ballot.clock)) &&
-		(!(fields & F_PREPARED) || rule_token_bound(core, m->prepared.clock)) &&
-		(!(fields & F_TICKET) || rule_token_bound(core, m->ticket.clock));
+	return (!(fields & F_TOKEN) || clock_within(core, m->token)) &&
+		(!(fields & F_NOTED) || clock_within(core, m->noted)) &&
+		(!(fields & F_BALLOT) || clock_within(core, m->ballot.clock)) &&
+		(!(fields & F_PREPARED) || clock_within(core, m->prepared.clock)) &&
+		(!(fields & F_TICKET) || clock_within(core, m->ticket.clock));
 }
 
 /* Section 9: rejects what no master that keeps to the protocol says, even though each field is in
@@ -121,7 +115,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 	const struct message *m) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id, 0);
+		s = rule_released(core, m->lock_id, NULL, 0);
 	}
 	if (s != STATUS_OK || key == NULL) {
 		return s;
@@ -205,14 +199,14 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK &&
-		!(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
+		!(clock_within(core, m->token) && clock_within(core, m->ballot.clock))) {
 		s = STATUS_CLOCK;
 	}
 	if (s == STATUS_OK) {
 		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id, later_binding(own, m->terms.binding));
+		s = rule_released(core, m->lock_id, own, m->terms.binding);
 	}
 	if (s == STATUS_OK) {
 		s = rule_held(core, key, m->lock_id, &m->terms);
@@ -254,7 +248,7 @@ static enum status rule_longer(const struct core *core, const struct key *key,
 		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id, binding);
+		s = rule_released(core, m->lock_id, own, binding);
 	}
 	if (s != STATUS_OK) {
 		return s;
@@ -272,10 +266,9 @@ static enum status rule_longer(const struct core *core, const struct key *key,
  * the record is not here. */
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m) {
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
-	/* This is the session binding that the extension names. A record that is not here may have
-	 * a greater one. */
-	const uint32_t named = (uint32_t)m->number;
-	enum status s = rule_longer(core, key, own, m, own ? later_binding(own, named) : 0);
+	/* The number is the session binding that the extension names. A record that is not here may
+	 * have a greater one. */
+	enum status s = rule_longer(core, key, own, m, own ? (uint32_t)m->number : 0);
 	if (s == STATUS_OK && own && terms_of_numbers(own->of) && !permits_none(m->terms.set) &&
 		!permits_meet(m->terms.set, record_set(own))) {
 		/* The record is here, but it has none of these permit numbers. */
@@ -298,7 +291,7 @@ enum status rule_extend(const struct core *core, const struct key *key, const st
  * is new here. */
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m) {
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
-	enum status s = rule_longer(core, key, own, m, later_binding(own, m->terms.binding));
+	enum status s = rule_longer(core, key, own, m, m->terms.binding);
 	if (s != STATUS_OK) {
 		return s;
 	}

@@ -30,7 +30,7 @@ static bool turn_to(struct core *core, struct waiter *w, bool named, bool next_t
 		master_grant(core, key, &ask, q->peer, &turn);
 		/* A turn has no age. Its home lacked the lock_id when it promised. */
 		turn.age_us = 0;
-		queue_promise_changed(core, key);
+		queue_parked_again(core, key);
 	} else if (turn.status == STATUS_HELD_SELF) {
 		master_held_self(core, key, key_record(key, q->lock_id), &turn);
 	} else {

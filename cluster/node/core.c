@@ -233,9 +233,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		op_timer(core, CONTAINER_OF(t, struct op, timer));
 		break;
 	case TIMER_NODE:
-		peers_self_again(core);
 		peers_beat(core);
-		frames_beat(core);
 		peer_table_beat(core);
 		persist_beat(core);
 		if (core->state == CORE_UNBORN) {
@@ -245,8 +243,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		state_transfer_beat(core);
 		change_beat(core);
 		proof_beat(core);
-		attempt_rehome_beat(core);
-		attempt_unserved_beat(core, core->membership->quorum_lost);
+		attempt_beat(core, core->membership->quorum_lost);
 		follow_beat(core);
 		sync_beat(core);
 		granted_beat(core);
@@ -277,18 +274,6 @@ static void timer_fired(struct core *core, struct timer *t) {
 	}
 }
 
-/* A million leases that end together must not stop the node, so only some timers fire in a turn of
- * the loop, and fewer if many are answered. A step never meets a record that has ended: looking a
- * key up first drops what has ended there, and granted leases and operations read the clocks
- * themselves. */
-static void expire(struct core *core) {
-	uint32_t *left = &turn_pieces(core)->timers;
-	struct wheel_timer *t;
-	while ((t = wheel_expire_some(&core->engine.wheel, core->now.boot, left)) != NULL) {
-		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
-	}
-}
-
 void step_message(struct core *core, uint32_t from, const struct message *m) {
 	static void (*const handlers[])(struct core *core, uint32_t from,
 		const struct message *m) = {
@@ -299,24 +284,23 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	handlers[m->kind](core, from, m);
 }
 
-static void say_to_self(struct core *core) {
-	const struct message *m;
-	do {
-		while ((m = out_take_local(core)) != NULL) {
-			step_message(core, core->self, m);
-		}
-	} while (((core->engine.pending & PENDING_GROUPS) && group_run(core)) ||
-		((core->engine.pending & PENDING_LINE) && report_run(core)));
-}
-
 /* Handles what the node says to itself. Then it loses the links that have failed meanwhile, one
  * after the other, while nothing else is under way, and handles what that made the node say. Each
  * link fails once at most, so this ends. */
 static __attribute__((noinline)) void settle_all(struct core *core) {
-	say_to_self(core);
-	while (core->engine.failed) {
+	const struct message *m;
+	for (;;) {
+		while ((m = out_take_local(core)) != NULL) {
+			step_message(core, core->self, m);
+		}
+		if (((core->engine.pending & PENDING_GROUPS) && group_run(core)) ||
+			((core->engine.pending & PENDING_LINE) && report_run(core))) {
+			continue;
+		}
+		if (!core->engine.failed) {
+			return;
+		}
 		peers_lose_failed(core);
-		say_to_self(core);
 	}
 }
 
@@ -380,6 +364,18 @@ static void handle(struct core *core, const struct core_event *e) {
 	}
 }
 
+/* The node has been without a step for longer than a link may be silent. */
+static void stood_still(struct core *core, span_ns still) {
+	COUNT(core, stood_still);
+	core->node.stood_still += (uint64_t)still;
+	out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL, slice_of(NULL, 0));
+	peers_reset_all(core);
+}
+
+/* A million leases that end together must not stop the node, so only some timers fire in a turn of
+ * the loop, and fewer if many are answered. A step never meets a record that has ended: looking a
+ * key up first drops what has ended there, and granted leases and operations read the clocks
+ * themselves. */
 void core_step(struct core *core, const struct core_event *event, struct instant now,
 	struct core_out *out) {
 	CHECK(!core->node.stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
@@ -398,17 +394,16 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	span_ns still = instant_elapsed_long(now, core->node.last_step);
 	bool stale = still > core->config.request_timeout;
 	core->node.last_step = now;
-	if (!stale && event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
+	if (stale) {
+		stood_still(core, still);
+	} else if (event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
 		core->links_at = now;
 	}
-	if (stale) {
-		COUNT(core, stood_still);
-		core->node.stood_still += (uint64_t)still;
-		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL,
-			slice_of(NULL, 0));
-		peers_reset_all(core);
+	uint32_t *left = &turn_pieces(core)->timers;
+	struct wheel_timer *t;
+	while ((t = wheel_expire_some(&core->engine.wheel, now.boot, left)) != NULL) {
+		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
-	expire(core);
 	settle(core);
 	if (!(stale && event->kind == CORE_FRAME)) {
 		handle(core, event);
@@ -426,7 +421,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	const int64_t timers = wheel_deadline(&core->engine.wheel), due = background_deadline(core);
+	const int64_t timers = wheel_deadline(&core->engine.wheel),
+		due = core->engine.pending ? background_deadline(core) : INT64_MAX;
 	return due < timers ? due : timers;
 }
 

@@ -144,12 +144,6 @@ static bool changes_too_often(struct core *core, uint32_t peer) {
 	return true;
 }
 
-void frames_beat(struct core *core) {
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		core->peers[i].changes -= core->peers[i].changes > 0;
-	}
-}
-
 /* Takes what the head of the frame says about the peer. False: the link is to be lost. */
 static bool take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];

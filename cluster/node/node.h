@@ -57,8 +57,6 @@ void hot_done(struct core *core);
 
 /* Handles a frame of this peer. The frame is borrowed. */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
-/* Time passes, and peers may change their votes again. */
-void frames_beat(struct core *core);
 
 /* ---- request.c ---- */
 

@@ -40,24 +40,22 @@ struct problem {
 	uint32_t which;
 };
 
+/* Checks the lease, and if the request acquires also the lock terms (section 10). R5 is checked
+ * here before any master is asked; it is about the lease and the lock delay together. */
 static struct problem check_lease(const struct core *core, const struct core_request *r) {
+	const struct terms *t = &r->terms;
 	if (r->lease < core->limits.lease_min) {
 		return (struct problem){ PAWL_EBADREQUEST, "lease_ms", 0 };
 	}
 	if (r->lease > core->config.max_lease) {
-		/* R5 is checked here before any master is asked. */
 		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 };
 	}
-	return (struct problem){ PAWL_OK, NULL, 0 };
-}
-
-/* Checks the lock terms (section 10). R5 is about the lease and the lock delay together. */
-static struct problem check_terms(const struct core *core, const struct core_request *r) {
-	const struct terms *t = &r->terms;
-	bool semaphore = terms_semaphore(t);
-	if (t->of == MODE_EXCLUSIVE && t->count == 0 && t->delay == 0 && permits_none(t->set)) {
+	if (r->op == CORE_EXTEND ||
+		(t->of == MODE_EXCLUSIVE && t->count == 0 && t->delay == 0 &&
+			permits_none(t->set))) {
 		return (struct problem){ PAWL_OK, NULL, 0 };
 	}
+	const bool semaphore = terms_semaphore(t);
 	if (semaphore && t->of > PERMITS_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "of", 0 };
 	}
@@ -130,9 +128,6 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
 		p = check_lease(core, r);
 	}
-	if (p.error == PAWL_OK && (r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL)) {
-		p = check_terms(core, r);
-	}
 	return p;
 }
 
@@ -162,15 +157,6 @@ static struct problem check_state(struct core *core, const struct core_request *
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
-static void begin(struct core *core, struct op *op) {
-	const struct operation *row = core->operations[op->kind];
-	if (row->begin) {
-		row->begin(core, op);
-	} else {
-		restart_begin(core, op);
-	}
-}
-
 /* Lets the lock end with the newest of the connections that ask for it (section 2, Release on
  * disconnect). False: the commit already names an earlier one, so this has to be an attempt of its
  * own. */
@@ -190,8 +176,8 @@ static bool names_binding(struct op *op, uint32_t binding) {
  * have ended since, and the key may have been another's (section 5, Repeats). True: the request was
  * dealt with. */
 static bool join(struct core *core, const struct core_request *r) {
-	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
-		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
+	struct op *op = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL
+		? op_find_lock(core, r->op, r->key, r->lock_id) : NULL;
 	/* What has missed its turn must not go on as if it still waited for it. */
 	if (op == NULL || (op->missed && op_left(core, op))) {
 		return false;
@@ -217,7 +203,16 @@ static bool join(struct core *core, const struct core_request *r) {
 	return true;
 }
 
-static void handle(struct core *core, const struct core_request *r) {
+void request_handle(struct core *core, const struct core_request *r) {
+	struct core_request named;
+	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
+		/* A repeat finds the request under its first key. */
+		named = *r;
+		named.key = r->locks[0].key;
+		named.key_hash = 0;
+		named.lock_id = r->locks[0].lock_id;
+		r = &named;
+	}
 	if (!out_reserve_reply(core)) {
 		COUNT(core, no_memory);
 		out_unheard(core);
@@ -247,18 +242,9 @@ static void handle(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 		return;
 	}
-	begin(core, op);
-}
-
-void request_handle(struct core *core, const struct core_request *r) {
-	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
-		struct core_request named = *r;
-		/* A repeat finds the request under its first key. */
-		named.key = r->locks[0].key;
-		named.key_hash = 0;
-		named.lock_id = r->locks[0].lock_id;
-		handle(core, &named);
+	if (core->operations[op->kind]->begin) {
+		core->operations[op->kind]->begin(core, op);
 	} else {
-		handle(core, r);
+		restart_begin(core, op);
 	}
 }

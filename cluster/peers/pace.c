@@ -17,7 +17,11 @@ static void add(struct core *core, struct longest_span *l, span_ns span) {
 	l->present = span > l->present ? span : l->present;
 }
 
-static span_ns longest(const struct core *core, const struct longest_span *l) {
+/* Returns the longest of the spans of this peer lately; 0 if it is no other member. */
+static span_ns longest(const struct core *core, uint32_t peer, const struct longest_span *l) {
+	if (peer == core->self || core->peers[peer].standing != PEER_MEMBER) {
+		return 0;
+	}
 	span_ns age = instant_elapsed_long(core->now, l->since);
 	if (age > 2 * WINDOW) {
 		return 0;
@@ -25,18 +29,11 @@ static span_ns longest(const struct core *core, const struct longest_span *l) {
 	return age <= WINDOW && l->before > l->present ? l->before : l->present;
 }
 
-static bool counts(const struct core *core, uint32_t peer) {
-	return peer != core->self && core->peers[peer].standing == PEER_MEMBER;
-}
-
-void pace_measured(struct core *core, uint32_t peer, span_ns round_trip) {
-	add(core, &core->peers[peer].trips, round_trip);
-}
-
 /* A link that is silent for request_timeout is reset. So a node that tells of longer round trips
  * than the longest request_timeout lies. */
-void pace_told(struct core *core, uint32_t peer, uint64_t us) {
-	const span_ns told = span_from_us(us);
+void pace_measured(struct core *core, uint32_t peer, span_ns round_trip, uint64_t told_us) {
+	const span_ns told = span_from_us(told_us);
+	add(core, &core->peers[peer].trips, round_trip);
 	add(core, &core->peers[peer].trips_told,
 		told < REQUEST_TIMEOUT_MOST ? told : REQUEST_TIMEOUT_MOST);
 }
@@ -44,7 +41,7 @@ void pace_told(struct core *core, uint32_t peer, uint64_t us) {
 span_ns pace_own(const struct core *core) {
 	span_ns most = 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		span_ns span = counts(core, i) ? longest(core, &core->peers[i].trips) : 0;
+		span_ns span = longest(core, i, &core->peers[i].trips);
 		most = span > most ? span : most;
 	}
 	return most;
@@ -54,8 +51,8 @@ span_ns pace_longest(const struct core *core, uint32_t *peer) {
 	span_ns most = 0;
 	*peer = core->self;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		span_ns measured = counts(core, i) ? longest(core, &core->peers[i].trips) : 0;
-		span_ns told = counts(core, i) ? longest(core, &core->peers[i].trips_told) : 0;
+		span_ns measured = longest(core, i, &core->peers[i].trips);
+		span_ns told = longest(core, i, &core->peers[i].trips_told);
 		span_ns span = measured > told ? measured : told;
 		if (span > most) {
 			most = span;

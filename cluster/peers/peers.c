@@ -129,12 +129,6 @@ static void lose_self(struct core *core) {
 	core->observers->self_lost(core);
 }
 
-void peers_self_again(struct core *core) {
-	if (out_find_self(core)) {
-		core->observers->self_again(core);
-	}
-}
-
 void peers_lose_failed(struct core *core) {
 	const uint32_t peer = out_take_failed(core);
 	if (peer == core->self) {
@@ -160,16 +154,18 @@ void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 		p->ping_out = false;
 		const span_ns took = instant_elapsed_long(core->now, p->ping_sent);
 		p->round_trip = p->slow_ping ? p->round_trip : took;
-		pace_measured(core, peer, took);
-		pace_told(core, peer, m->lease_us);
+		pace_measured(core, peer, took, m->lease_us);
 		peer_silence_measured(core, peer);
 	}
 }
 
-/* Resets links without an answer for request_timeout. */
 void peers_beat(struct core *core) {
+	if (out_find_self(core)) {
+		core->observers->self_again(core);
+	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
+		p->changes -= p->changes > 0;
 		if (!p->up) {
 			continue;
 		}

@@ -6,10 +6,9 @@
 
 /* ---- pace.c ---- */
 
-/* Notes a round trip to the peer, in nanoseconds, that this node has measured. */
-void pace_measured(struct core *core, uint32_t peer, span_ns round_trip);
-/* Notes the longest round trip, in microseconds, that the peer says it has measured lately. */
-void pace_told(struct core *core, uint32_t peer, uint64_t us);
+/* Notes a round trip to the peer, in nanoseconds, that this node has measured, and the longest one,
+ * in microseconds, that the peer says it has measured lately. */
+void pace_measured(struct core *core, uint32_t peer, span_ns round_trip, uint64_t told_us);
 /* Returns the longest round trip that this node has measured to any member lately; 0: none. */
 span_ns pace_own(const struct core *core);
 /* Returns the longest round trip that this node has measured or that members have told. *peer is
@@ -24,7 +23,9 @@ void peer_up(struct core *core, uint32_t peer, const struct core_event *e);
 void peer_down(struct core *core, uint32_t peer, bool closed);
 void peer_ping(struct core *core, uint32_t peer, const struct message *m);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
-/* Sends pings, and resets links that are silent. */
+/* With each beat: this node hears itself again, if it had lost itself; sends pings, and resets
+ * links without an answer for request_timeout. Each peer may change its vote once more
+ * (frames.c). */
 void peers_beat(struct core *core);
 void peer_ping_send(struct core *core, uint32_t peer);
 /* Resets all links. The loop stood still, and what waits unread in the links is old and must not
@@ -33,8 +34,6 @@ void peers_reset_all(struct core *core);
 /* Handles the loss of one of the peers for which a message could not be queued. There must be
  * one. */
 void peers_lose_failed(struct core *core);
-/* This node hears itself again, if it had lost itself. */
-void peers_self_again(struct core *core);
 /* Pings everybody at once, because the voting flag in this node's frames has changed. */
 void peers_tell(struct core *core);
 /* Tells whether the peer is linked, or is this node itself. */

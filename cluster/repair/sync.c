@@ -356,7 +356,7 @@ static void learn(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (key && !promised) {
 		/* A record displaces the promise. */
-		queue_promise_changed(core, key);
+		queue_parked_again(core, key);
 		table_settle(core, key);
 	}
 }

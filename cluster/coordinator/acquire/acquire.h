@@ -14,9 +14,9 @@ static inline bool attempt_rehome_left(const struct core *core) {
 
 /* ---- home.c: no quorum ---- */
 
-/* With each beat: whether the node has been without a quorum for request_timeout. If so, those who
- * wait are answered, in pieces. */
-void attempt_unserved_beat(struct core *core, bool quorum_lost);
+/* With each beat: lets all requests look for their homes again, if some of them found none. If the
+ * node has been without a quorum for request_timeout, those who wait are answered, in pieces. */
+void attempt_beat(struct core *core, bool quorum_lost);
 /* Those who have yet to look for their home do so first. */
 static inline bool attempt_unserved_left(const struct core *core) {
 	return core->coordinator.unserved > 0 && !list_empty(&core->coordinator.waiting) &&
@@ -25,15 +25,6 @@ static inline bool attempt_unserved_left(const struct core *core) {
 void attempt_unserved_go_on(struct core *core);
 
 /* ---- attempt.c ---- */
-
-/* Begins an acquire, or begins it again. May end the operation and free it. */
-void attempt_start(struct core *core, struct op *op);
-
-/* A master has answered before the commit. May free the operation. */
-void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
-
-/* The timer has fired before the commit. May free the operation. */
-void attempt_timer(struct core *core, struct op *op);
 
 /* Goes on with the turn that the attempt has. */
 void attempt_go_on(struct core *core, struct op *op);
@@ -46,7 +37,6 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 
 /* Asks all masters for promises under a new ballot. `turn`: the attempt has a turn. */
 void attempt_ask_all(struct core *core, struct op *op, bool turn);
-
 
 /* Asks these masters, one bit each, for promises. */
 void attempt_ask(struct core *core, struct op *op, uint32_t indexes, bool turn);
@@ -84,10 +74,6 @@ void commit_evaluate(struct core *core, struct op *op, bool over);
 
 /* Fills in the value that a commit brings, with its ballot. The bytes are the operation's own. */
 void commit_put_value(const struct core *core, const struct op *op, struct message *m);
-
-/* Rolls back what the commit may have left. False: there is nothing, or not every master is told at
- * once. */
-bool commit_roll_back(struct core *core, struct op *op);
 
 /* ---- group.c ---- */
 
@@ -173,17 +159,14 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 /* The home has answered the entry. May free the operation. */
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
 
-/* Lets all requests look for their homes again, if some of them found none. */
-void attempt_rehome_beat(struct core *core);
-
 /* Lets all requests look for their homes again, in pieces; begins with the first. */
 void attempt_rehome_all(struct core *core);
 
 /* Does as much of this as may be done in this turn of the loop. */
 void attempt_rehome_go_on(struct core *core);
 
-/* Sets the home of an attempt that begins again; it leaves the former one if that is another. */
-void attempt_home_is(struct core *core, struct op *op, int home);
+/* Finds the home of an attempt that begins again; it leaves the former one if that is another. */
+void attempt_home_again(struct core *core, struct op *op);
 
 /* Adds the request to those that wait. It knows its home. */
 void attempt_waits(struct core *core, struct op *op);
@@ -200,6 +183,10 @@ void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool 
 
 /* Withdraws whatever a master may keep of an attempt after its commit, but for the record. */
 void attempt_leave(struct core *core, struct op *op, uint32_t index);
+
+/* Rolls back what the commit may have left. False: there is nothing, or not every master is told at
+ * once. */
+bool commit_roll_back(struct core *core, struct op *op);
 
 /* Withdraws everything everywhere. */
 void attempt_give_up(struct core *core, struct op *op);

@@ -1,4 +1,5 @@
-/* attempt.c: acquiring, up to the commit: promises, the queue, the turn (sections 2 and 5).
+/* attempt.c: acquiring, up to the commit: promises, the queue, the turn (sections 2 and 5); and the
+ * row of the operation, which hands what happens after that to commit.c.
  *
  *   ASKING --q promises--> COMMITTING (commit.c)
  *     | refused
@@ -9,8 +10,8 @@
  * In every state before COMMITTING everything is withdrawn when the wait ends or the last caller
  * leaves.
  */
+#include "operation.h"
 #include "acquire.h"
-
 
 /* ---- asking for promises ---- */
 
@@ -52,15 +53,16 @@ void attempt_be_told(struct core *core, struct op *op) {
 	}
 }
 
-static void forget_value(struct core *core, struct op *op) {
-	struct acquire_state *acquire = op_acquire(op);
+static void forget_value(struct core *core, struct acquire_state *acquire) {
 	record_free(core, acquire->reported);
 	acquire->reported = NULL;
 }
 
 static void ask_all(struct core *core, struct op *op, bool turn) {
 	struct acquire_state *acquire = op_acquire(op);
-	forget_value(core, op);
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
 	acquire->attempt = op_next_round(core, op);
 	acquire->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
@@ -81,7 +83,7 @@ void attempt_ask_all(struct core *core, struct op *op, bool turn) {
 
 /* Begins the attempt. Under a new epoch it begins again, with the ticket it has drawn, which is its
  * place in the order. */
-void attempt_start(struct core *core, struct op *op) {
+static void attempt_start(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	if (clock_saturating_add(op->lease, op->terms.delay) > core->config.max_lease) {
 		/* R5: the new epoch allows less than the one in which the lock was asked for. */
@@ -98,7 +100,7 @@ void attempt_start(struct core *core, struct op *op) {
 	op->until = op->until.boot ? op->until
 		: op->wait > 0 ? instant_add(core->now, op->wait)
 		: INSTANT_FOREVER;
-	attempt_home_is(core, op, attempt_home(core, op->key));
+	attempt_home_again(core, op);
 	if (!list_linked(&op->waiting)) {
 		attempt_waits(core, op);
 		core->coordinator.waiting_count++;
@@ -122,23 +124,6 @@ void attempt_start(struct core *core, struct op *op) {
 
 /* ---- votes on promises ---- */
 
-static enum vote_state vote_of(enum status s) {
-	switch (s) {
-	case STATUS_OK: return VOTE_OK;
-	case STATUS_HELD_SELF: return VOTE_SELF;
-	case STATUS_PARKED: return VOTE_PARKED;
-	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
-	case STATUS_PROMISED: return VOTE_RIVAL;
-	case STATUS_QUEUED: return VOTE_QUEUED;
-	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
-	case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
-		return VOTE_REFUSED;
-	}
-	return VOTE_REFUSED;
-}
-
 /* Keeps the value with the highest ballot that a master reports, for masters that lack the record.
  * False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
@@ -155,18 +140,18 @@ static bool note_value(struct core *core, struct op *op, const struct message *m
 	return r != NULL;
 }
 
-/* Tells whether the master that answers has lacked the lock_id since the attempt began until it
- * promised. */
-static bool lapsed(const struct core *core, const struct op *op, const struct message *m) {
-	return m->status == STATUS_OK && instant_elapsed_long(core->now, op_acquire(op)->since) <=
-		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+/* The master has parked the request, until what is in its way ends. */
+static void note_parked(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
+	const span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
+	acquire->told &= (uint16_t)~(1u << from);
+	acquire->parked_until =
+		instant_later(acquire->parked_until, instant_add(core->now, left));
 }
 
 static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct acquire_state *acquire = op_acquire(op);
 	struct vote *v = &op->votes[from];
-	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m)
-		? VOTE_GONE : vote_of(m->status);
 	v->status = m->status;
 	v->fresh = true;
 	v->token = m->token;
@@ -175,14 +160,34 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	/* A master of an earlier version names nobody, because it promises permits to one
 	 * coordinator at a time. */
 	v->alone = terms_semaphore(&op->terms) && id128_zero(m->by);
-	v->lapsed = lapsed(core, op, m);
-	if (m->status == STATUS_PARKED) {
-		acquire->told &= (uint16_t)~(1u << from);
-		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
-		acquire->parked_until =
-			instant_later(acquire->parked_until, instant_add(core->now, left));
+	v->lapsed = false;
+	v->state = VOTE_REFUSED;
+	switch (m->status) {
+	case STATUS_OK:
+		v->state = VOTE_OK;
+		/* The master has lacked the lock_id since the attempt began, until it promised. */
+		v->lapsed = instant_elapsed_long(core->now, acquire->since) <=
+			span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+		break;
+	case STATUS_HELD_SELF:
+		v->state = note_value(core, op, m) ? VOTE_SELF : VOTE_GONE;
+		break;
+	case STATUS_PARKED:
+		v->state = VOTE_PARKED;
+		note_parked(core, op, from, m);
+		break;
+	case STATUS_HELD: case STATUS_CONTESTED:
+		v->state = VOTE_HELD;
+		attempt_note_holder(core, op, m);
+		break;
+	case STATUS_PROMISED: v->state = VOTE_RIVAL; break;
+	case STATUS_QUEUED: v->state = VOTE_QUEUED; break;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+		break;
 	}
-	attempt_note_holder(core, op, m);
 }
 
 /* The first promise of a turn is there. The other masters are asked now. */
@@ -193,7 +198,9 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	acquire->parked_until = core->now;
 	acquire->told = 0;
 	acquire->home_waited = false;
-	forget_value(core, op);
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
 	/* A home that promises has drawn a ballot for the attempt. */
 	acquire->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
 	take_vote(core, op, from, m);
@@ -224,8 +231,11 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 	}
 }
 
-void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
+static void attempt_answer(struct core *core, struct op *op, uint32_t from,
+	const struct message *m) {
+	if (op->state == OP_COMMITTING) {
+		commit_answer(core, op, from, m);
+	} else if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
 		if ((int)from == op_acquire(op)->home &&
 			(op->state == OP_QUEUED || op->state == OP_TURN ||
 				op->state == OP_PAUSED)) {
@@ -328,7 +338,7 @@ void attempt_go_on(struct core *core, struct op *op) {
 	}
 }
 
-void attempt_timer(struct core *core, struct op *op) {
+static void attempt_timer(struct core *core, struct op *op) {
 	if (instant_expired(core->now, op->until)) {
 		wait_ended(core, op);
 		return;
@@ -364,3 +374,94 @@ void attempt_timer(struct core *core, struct op *op) {
 		CHECK(false);
 	}
 }
+
+/* ---- the row of the operation ---- */
+
+static void acquire_evaluate(struct core *core, struct op *op, bool over) {
+	if (op->state == OP_COMMITTING) {
+		commit_evaluate(core, op, over);
+	} else if (op->state == OP_ASKING || op->state == OP_TURN) {
+		attempt_evaluate(core, op);
+	}
+}
+
+static void acquire_timer(struct core *core, struct op *op) {
+	if (op->state == OP_COMMITTING) {
+		op_round_timer(core, op);
+	} else {
+		attempt_timer(core, op);
+	}
+}
+
+static bool acquire_epoch(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	/* The commit was on its way when the last caller left, and nobody wants it again. */
+	if (list_empty(&op->callers)) {
+		commit_roll_back(core, op);
+		op_free(core, op);
+		return false;
+	}
+	if (op->state == OP_COMMITTING) {
+		acquire->committed = !commit_roll_back(core, op) || acquire->committed;
+	}
+	return true;
+}
+
+static bool acquire_forget(struct core *core, struct op *op) {
+	if (op->state == OP_COMMITTING) {
+		return false;
+	}
+	COUNT(core, waiter_dropped);
+	attempt_give_up(core, op);
+	op_free(core, op);
+	return true;
+}
+
+static void acquire_lock_released(struct core *core, struct op *op, bool broken) {
+	(void)broken;
+	if (op->state != OP_COMMITTING) {
+		attempt_fail(core, op, PAWL_ELOST);
+	}
+}
+
+static bool acquire_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_acquire(op)->try_lock = r->wait <= 0;
+	op_acquire(op)->home = -1;
+	return true;
+}
+
+/* Frees what masters have reported. The request does not wait any more. */
+static void acquire_release(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	attempt_queued_ends(core, op);
+	if (acquire->reported) {
+		forget_value(core, acquire);
+	}
+	if (acquire->holder) {
+		record_free(core, acquire->holder);
+		acquire->holder = NULL;
+	}
+}
+
+static void acquire_clear(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	acquire_release(core, op);
+	acquire->attempt = 0;
+	acquire->rival_waiting = acquire->contested_seen = false;
+}
+
+const struct operation acquire_operation = { .by_lock = true, .needs_lock_id = true,
+	.make = acquire_make,
+	.start = attempt_start,
+	.answer = attempt_answer,
+	.evaluate = acquire_evaluate,
+	.timer = acquire_timer,
+	.epoch = acquire_epoch,
+	.clear = acquire_clear,
+	.forget = acquire_forget,
+	.lock_released = acquire_lock_released,
+	.catch_up = acquire_catch_up,
+	.late_answer = acquire_late_answer,
+	.late_end = acquire_late_end,
+	.release = acquire_release };

@@ -1,7 +1,6 @@
 /* commit.c: the second phase of an acquire: the token, the acceptances and the answer. After the
  * answer, masters that missed the commit are sent the record while the lock may be trusted
  * (section 2). */
-#include "operation.h"
 #include "acquire.h"
 
 /* Returns the next token above `highest`. Those who hold together have different tokens, so each
@@ -79,14 +78,6 @@ void commit_start(struct core *core, struct op *op) {
 	timer_by(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 
-/* Returns what the holder may count on, from the instant at which it sent the request. */
-static span_ns valid_of(const struct core *core, const struct op *op, const struct caller *c) {
-	uint32_t drift = core->config.drift_ppm;
-	span_ns waited = instant_elapsed_short(op->sent, c->arrived);
-	/* No caller joins once the commit is sent (section 5, Repeats). */
-	return span_shrink(clock_saturating_add(waited, op->lease), drift);
-}
-
 static void held(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	struct instant deadline = instant_add(op->sent,
@@ -100,12 +91,15 @@ static void held(struct core *core, struct op *op) {
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		span_ns valid = valid_of(core, op, c),
-			waited = instant_elapsed_short(core->now, c->arrived);
+		span_ns waited = instant_elapsed_short(core->now, c->arrived),
+			asked_for = instant_elapsed_short(op->sent, c->arrived);
 		struct core_reply *r = op_reply(core, c, PAWL_OK);
 		r->token = acquire->token;
 		r->terms = op->terms;
-		r->valid = valid;
+		/* From the instant at which the caller sent the request. None joins once the commit
+		 * is sent (section 5, Repeats). */
+		r->valid = span_shrink(clock_saturating_add(asked_for, op->lease),
+			core->config.drift_ppm);
 		r->waited = waited;
 		r->votes = core->quorum;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
@@ -148,24 +142,6 @@ static bool met_itself(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* Section 10: where a commit that failed was accepted, the permits that it took would be this
- * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
- * is rolled back under its name (section 11). False: not every master can be told. */
-bool commit_roll_back(struct core *core, struct op *op) {
-	struct acquire_state *acquire = op_acquire(op);
-	const uint64_t name = acquire->roll_back_name;
-	if (name == 0) {
-		return false;
-	}
-	COUNT(core, commit_rolled_back);
-	acquire->roll_back_name = 0;
-	if (op->part_of) {
-		/* A name under which something was rolled back is not used again. */
-		op->part_of = group_rename(core, op);
-	}
-	return release_roll_back(core, op->key, op->lock_id, name);
-}
-
 /* The commit was refused for its token or for another lock's record: the other commit was faster,
  * or its release is still on its way there (section 2, Acquire). Asked again, the masters promise,
  * or say that the key is held. */
@@ -186,7 +162,7 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 	}
 	/* The other masters are not waited for: where the commit was accepted, an old value counts
 	 * (section 2, Acquire). */
-	bool itself = met_itself(core, op);
+	bool itself = acks + open < core->masters && met_itself(core, op);
 	if (!over && !itself && acks + open >= core->quorum) {
 		return;
 	}
@@ -209,26 +185,25 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 	}
 }
 
-static enum vote_state vote_of(enum status s) {
-	switch (s) {
-	case STATUS_OK: return VOTE_OK;
-	case STATUS_STALE: return VOTE_STALE;
-	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: return VOTE_HELD;
-	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+void commit_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	v->status = m->status;
+	v->state = VOTE_REFUSED;
+	switch (m->status) {
+	case STATUS_OK: v->state = VOTE_OK; break;
+	case STATUS_STALE:
+		v->state = VOTE_STALE;
+		clock_raise(core, m->token);
+		break;
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF:
+		v->state = VOTE_HELD;
+		break;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
 	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
 	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
 	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
 	case STATUS_LATER:
-		return VOTE_REFUSED;
-	}
-	return VOTE_REFUSED;
-}
-
-void commit_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	op->votes[from].status = m->status;
-	op->votes[from].state = vote_of(m->status);
-	if (m->status == STATUS_STALE) {
-		clock_raise(core, m->token);
+		break;
 	}
 }
 
@@ -298,99 +273,3 @@ void acquire_late_end(struct core *core, struct op *op) {
 		}
 	}
 }
-
-/* ---- the row of the operation ---- */
-
-static void acquire_answer(struct core *core, struct op *op, uint32_t from,
-	const struct message *m) {
-	if (op->state == OP_COMMITTING) {
-		commit_answer(core, op, from, m);
-	} else {
-		attempt_answer(core, op, from, m);
-	}
-}
-
-static void acquire_evaluate(struct core *core, struct op *op, bool over) {
-	if (op->state == OP_COMMITTING) {
-		commit_evaluate(core, op, over);
-	} else if (op->state == OP_ASKING || op->state == OP_TURN) {
-		attempt_evaluate(core, op);
-	}
-}
-
-static void acquire_timer(struct core *core, struct op *op) {
-	if (op->state == OP_COMMITTING) {
-		op_round_timer(core, op);
-	} else {
-		attempt_timer(core, op);
-	}
-}
-
-static bool acquire_epoch(struct core *core, struct op *op) {
-	struct acquire_state *acquire = op_acquire(op);
-	/* The commit was on its way when the last caller left, and nobody wants it again. */
-	if (list_empty(&op->callers)) {
-		commit_roll_back(core, op);
-		op_free(core, op);
-		return false;
-	}
-	if (op->state == OP_COMMITTING) {
-		acquire->committed = !commit_roll_back(core, op) || acquire->committed;
-	}
-	return true;
-}
-
-static bool acquire_forget(struct core *core, struct op *op) {
-	if (op->state == OP_COMMITTING) {
-		return false;
-	}
-	COUNT(core, waiter_dropped);
-	attempt_give_up(core, op);
-	op_free(core, op);
-	return true;
-}
-
-static void acquire_lock_released(struct core *core, struct op *op, bool broken) {
-	(void)broken;
-	if (op->state != OP_COMMITTING) {
-		attempt_fail(core, op, PAWL_ELOST);
-	}
-}
-
-static bool acquire_make(struct core *core, struct op *op, const struct core_request *r) {
-	(void)core;
-	op_acquire(op)->try_lock = r->wait <= 0;
-	op_acquire(op)->home = -1;
-	return true;
-}
-
-/* Frees what masters have reported. The request does not wait any more. */
-static void acquire_release(struct core *core, struct op *op) {
-	struct acquire_state *acquire = op_acquire(op);
-	attempt_queued_ends(core, op);
-	record_free(core, acquire->holder);
-	record_free(core, acquire->reported);
-	acquire->holder = acquire->reported = NULL;
-}
-
-static void acquire_clear(struct core *core, struct op *op) {
-	struct acquire_state *acquire = op_acquire(op);
-	acquire_release(core, op);
-	acquire->attempt = 0;
-	acquire->rival_waiting = acquire->contested_seen = false;
-}
-
-const struct operation acquire_operation = { .by_lock = true, .needs_lock_id = true,
-	.make = acquire_make,
-	.start = attempt_start,
-	.answer = acquire_answer,
-	.evaluate = acquire_evaluate,
-	.timer = acquire_timer,
-	.epoch = acquire_epoch,
-	.clear = acquire_clear,
-	.forget = acquire_forget,
-	.lock_released = acquire_lock_released,
-	.catch_up = acquire_catch_up,
-	.late_answer = acquire_late_answer,
-	.late_end = acquire_late_end,
-	.release = acquire_release };

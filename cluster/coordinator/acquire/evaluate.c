@@ -17,7 +17,7 @@ static int error_of(enum status s) {
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_HELD:
 	case STATUS_CONTESTED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RECOVERING:
 	case STATUS_EPOCH: case STATUS_CLOCK:
-		/* Such a vote is not VOTE_REFUSED (vote_of in attempt.c). */
+		/* Such a vote is not VOTE_REFUSED (take_vote in attempt.c). */
 		break;
 	}
 	CHECK(false);
@@ -180,9 +180,9 @@ void attempt_rival_waited(struct core *core, struct op *op) {
 
 /* Chooses the permits of a semaphore once q masters have promised. If these have no permits in
  * common, a master that has not answered yet may help; after that it is as if the key were held. */
-static bool may_commit(struct core *core, struct op *op, uint32_t open) {
+static bool choose_permits(struct core *core, struct op *op, uint32_t open) {
 	struct permits set = { { 0, 0 } };
-	if (terms_semaphore(&op->terms) && !attempt_choose_permits(core, op, open, &set)) {
+	if (!attempt_choose_permits(core, op, open, &set)) {
 		core->counts[COUNT_permits_none_common] += open == 0;
 		return false;
 	}
@@ -218,12 +218,13 @@ void attempt_evaluate(struct core *core, struct op *op) {
 	if (alive >= core->quorum) {
 		/* A master that is suspect may have the permits that a try-lock needs. */
 		open = acquire->try_lock ? op_votes(core, op, OPEN) : open;
-		if (terms_semaphore(&op->terms) && refused_permits(core, op)) {
+		const bool semaphore = terms_semaphore(&op->terms);
+		if (semaphore && refused_permits(core, op)) {
 			refused(core, op);
 		} else if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
 			COUNT(core, promise_unlapsed);
 			attempt_ask_all(core, op, op->state == OP_TURN);
-		} else if (may_commit(core, op, open)) {
+		} else if (!semaphore || choose_permits(core, op, open)) {
 			commit_start(core, op);
 		} else if (open == 0 && op->state == OP_ASKING) {
 			refused(core, op);

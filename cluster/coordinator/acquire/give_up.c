@@ -61,6 +61,24 @@ void attempt_give_up(struct core *core, struct op *op) {
 	}
 }
 
+/* Section 10: where a commit that failed was accepted, the permits that it took would be this
+ * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
+ * is rolled back under its name (section 11). False: not every master can be told. */
+bool commit_roll_back(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	const uint64_t name = acquire->roll_back_name;
+	if (name == 0) {
+		return false;
+	}
+	COUNT(core, commit_rolled_back);
+	acquire->roll_back_name = 0;
+	if (op->part_of) {
+		/* A name under which something was rolled back is not used again. */
+		op->part_of = group_rename(core, op);
+	}
+	return release_roll_back(core, op->key, op->lock_id, name);
+}
+
 static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
 	const struct acquire_state *acquire = op_acquire(op);
 	if (acquire->holder == NULL || (r->error == PAWL_ETIMEOUT &&

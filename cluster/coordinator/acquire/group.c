@@ -172,7 +172,7 @@ static void acquire_next(struct core *core, struct op *op) {
 	r.wait = op->wait > 0 ? instant_left_short(core->now, op->until) : 0;
 	if (op->wait > 0 && r.wait <= 0) {
 		fail(core, op, PAWL_ETIMEOUT, group->at);
-	} else if (op_find_lock(core, m->key, m->lock_id)) {
+	} else if (op_find_lock(core, CORE_ACQUIRE, m->key, m->lock_id)) {
 		/* Somebody acquires this lock_id alone, and it would not be clear who has it in the
 		 * end. */
 		fail(core, op, PAWL_EBADREQUEST, group->at);

@@ -25,22 +25,16 @@ int attempt_home(const struct core *core, struct slice key) {
 	return home;
 }
 
-/* Section 5, Ending: the entry ends where no commit was accepted. The attempt asks that master
- * again, so that it goes on with whatever else is kept there. */
-static void leave_home(struct core *core, struct op *op) {
+/* The attempt begins again. If the home that refused its commit is still its home, the place there
+ * is kept; otherwise the attempt is entered at the new one. Section 5, Ending: the entry ends where
+ * no commit was accepted, and the attempt asks the former home again, so that it goes on with
+ * whatever else is kept there. */
+void attempt_home_again(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
-	if (acquire->ticket.seq && acquire->home >= 0) {
+	const int home = attempt_home(core, op->key);
+	if (home != acquire->home && acquire->home >= 0 && acquire->ticket.seq) {
 		COUNT(core, place_left);
 		attempt_withdraw_at(core, op, (uint32_t)acquire->home, false, true);
-	}
-}
-
-/* The attempt begins again. If the home that refused its commit is still its home, the place there
- * is kept; otherwise the attempt is entered at the new one. */
-void attempt_home_is(struct core *core, struct op *op, int home) {
-	struct acquire_state *acquire = op_acquire(op);
-	if (home != acquire->home) {
-		leave_home(core, op);
 	}
 	acquire->home = home;
 }
@@ -203,12 +197,6 @@ void attempt_rehome_all(struct core *core) {
 	attempt_rehome_go_on(core);
 }
 
-void attempt_rehome_beat(struct core *core) {
-	if (core->coordinator.home_missing) {
-		attempt_rehome_all(core);
-	}
-}
-
 /* Returns the lock terms under which the key is held. A home that refuses an entry does not say
  * them, but mostly this node has the record, too. */
 static struct terms terms_in_the_way(const struct core *core, const struct op *op,
@@ -289,7 +277,10 @@ static bool waits_for_others(const struct op *op) {
 	return op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
 }
 
-void attempt_unserved_beat(struct core *core, bool quorum_lost) {
+void attempt_beat(struct core *core, bool quorum_lost) {
+	if (core->coordinator.home_missing) {
+		attempt_rehome_all(core);
+	}
 	core->coordinator.no_quorum = quorum_lost && !epoch_passes(core);
 	core->coordinator.unserved = core->coordinator.no_quorum
 		? core->coordinator.waiting_count : 0;

@@ -365,7 +365,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 /* A master has accepted an extension of the lock. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
 	struct op *op = core->coordinator.binding_count > 0
-		? op_find_binding(core, extend->key, extend->lock_id) : NULL;
+		? op_find_lock(core, CORE_BINDING, extend->key, extend->lock_id) : NULL;
 	if (op && index < op_binding(op)->masters && op_binding(op)->master[index].has) {
 		struct bound_master *m = &op_binding(op)->master[index];
 		const struct instant until = instant_add(extend->sent,
@@ -464,7 +464,7 @@ void binding_epoch(struct core *core, struct op *op) {
 /* ---- looking in ---- */
 
 struct instant core_binding_end(const struct core *core, struct slice key, struct id128 lock_id) {
-	const struct op *op = op_find_binding(core, key, lock_id);
+	const struct op *op = op_find_lock(core, CORE_BINDING, key, lock_id);
 	return op ? ends_at(core, op) : (struct instant){ 0, 0 };
 }
 
