@@ -91,41 +91,84 @@ def read(path):
         return f.read()
 
 
+def names_of(page):
+    """Returns the names by which a comment may cite what a page says, in small letters."""
+    text = read(page)
+    names = {re.sub(r"\s+", " ", "".join(name)).strip(".:`").lower()
+             for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*|^\d+\. \*(\w+)\*",
+                                    text)}
+    return (names | {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}) - {""}
+
+
+def is_named(cited, names):
+    """Whether what is cited begins with one of the names, or is the beginning of one."""
+    return any(cited.lower().startswith(name) or name.startswith(cited.lower()) for name in names)
+
+
+def commented():
+    """Yields the files that cite pages in comments, and their texts without the ends of lines."""
+    for path in files_below("cluster", "src", "include", "tests", "bindings", "examples", "scripts",
+                            "packaging", os.path.join("docs", "guide", "examples")):
+        if path.endswith((".c", ".h", ".py", ".toml", ".sh")) or is_script(path):
+            yield path, re.sub(r"\n[ \t]*(?:\*|#|//)?[ \t]*", " ", read(path))
+
+
+def is_script(path):
+    with open(path, "rb") as f:
+        return f.read(2) == b"#!"
+
+
+class Pages(unittest.TestCase):
+    """Comments cite the pages of docs by heading or rule: (docs/security.md, Shares)."""
+    maxDiff = None
+    CITATION = re.compile(r"(?<![\w/-])(docs/[\w/-]+\.md)(?:(?:, | \()([A-Z][^][.,;:()\"]*))?")
+
+    def names(self, page):
+        """A name without a section is looked up in the table of sections, so it must be there."""
+        path = os.path.join(ROOT, page)
+        if page != "docs/protocol.md":
+            return names_of(path)
+        rows = re.findall(r"(?m)^\| \[\d+\. .* \| (.*) \|$", read(path))
+        return {name.strip(" .").lower() for row in rows for name in re.split("[;,]", row)}
+
+    def test_what_is_cited_is_there(self):
+        names, wrong, count = {}, [], 0
+        for path, text in commented():
+            for page, cited in self.CITATION.findall(text):
+                count += 1
+                if page not in names:
+                    there = os.path.exists(os.path.join(ROOT, page))
+                    names[page] = self.names(page) if there else None
+                if names[page] is None or cited and not is_named(cited, names[page]):
+                    wrong.append("%s: %s, %s" % (path, page, cited))
+        self.assertGreater(count, 300)
+        self.assertEqual("\n".join(wrong), "")
+
+
 class Protocol(unittest.TestCase):
     """docs/protocol has a page for each section. The code, the tests and the mutants cite its rules
     by section and name; each rule leads to the stories without it (why/), and they lead back."""
     maxDiff = None
     PAGES = [os.path.join(ROOT, "docs", "protocol.md"),
              *sorted(glob.glob(os.path.join(ROOT, "docs", "protocol", "*.md")))]
-    CITATION = re.compile(r"(?<![\w-])(?:section (\d+)|protocol\.md),? (?:rule )?"
-                          r"([A-Z][^][.,;:()\"]*)")
+    CITATION = re.compile(r"(?<![\w-])section (\d+),? (?:rule )?([A-Z][^][.,;:()\"]*)")
 
     def names(self):
         """Returns {section: the names in it that may be cited, in small letters}."""
         found = {}
         for page in self.PAGES:
-            text = read(page)
-            names = {re.sub(r"\s+", " ", "".join(name)).strip(".:`").lower()
-                     for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*"
-                                            r"|^\d+\. \*(\w+)\*", text)}
-            names |= {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}
-            for number in re.findall(r"(?m)^#+ (\d+)\. ", text):
-                found[number] = names
+            for number in re.findall(r"(?m)^#+ (\d+)\. ", read(page)):
+                found[number] = names_of(page)
         return found
 
     def test_what_is_cited_is_there(self):
         names, wrong, count = self.names(), [], 0
         self.assertEqual(len(names), 11)
-        anywhere = set().union(*names.values())
-        for path in files_below("cluster", "src", "tests", os.path.join("docs", "protocol")):
-            if not path.endswith((".c", ".h", ".py", ".toml", ".md")):
-                continue
-            text = re.sub(r"\n[ \t]*(?:\*|#|//)?[ \t]*", " ", read(path))
+        for path, text in [*commented(),
+                           *((page, re.sub(r"\s+", " ", read(page))) for page in self.PAGES)]:
             for number, cited in self.CITATION.findall(text):
-                known = names.get(number, set()) if number else anywhere
                 count += 1
-                if not any(cited.lower().startswith(name) or name.startswith(cited.lower())
-                           for name in known - {""}):
+                if not is_named(cited, names.get(number, set())):
                     wrong.append("%s: section %s, %s" % (path, number, cited))
         self.assertGreater(count, 500)
         self.assertEqual("\n".join(wrong), "")

@@ -1,5 +1,5 @@
 /* history.h: what a client did and believed, one event a line, written as it happens in the form of
- * docs/testing.md (Histories).
+ * docs/testing/histories.md.
  *
  * Times are CLOCK_BOOTTIME of the machine that all clients run on, read past any library that fakes
  * clocks. A time is taken before a request is sent, after its answer was received, and before a

@@ -1,5 +1,5 @@
 /* audit_lines.h: the lines of audit files, as pawl audit check reads them
- * (docs/operations/reference.md, The audit file). */
+ * (docs/operations/audit.md, The lines). */
 #ifndef PAWL_CLI_AUDIT_LINES_H
 #define PAWL_CLI_AUDIT_LINES_H
 
