@@ -27,7 +27,8 @@ enum task_act {
 	TASK_ADD,
 	TASK_RELEASE,
 	/* The lock is released if it is of the connection's identity, and broken at once if it is
-	 * another's, for which the connection needs the right to break. */
+	 * another's, for which the connection needs the right to break. The value does not count:
+	 * whoever is to compare it uses TASK_RELEASE. */
 	TASK_DELETE,
 	/* As TASK_DELETE, and then the key is taken. */
 	TASK_OVERWRITE,

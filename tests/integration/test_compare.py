@@ -146,7 +146,7 @@ def orders(first, second, told):
 class Compare(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(PAWLD, settings="overwrite = break\n")
+        cls.cluster = Cluster(PAWLD, settings="overwrite = break\nslack = 5s\n")
         cls.cluster.start_all()
 
     @classmethod
