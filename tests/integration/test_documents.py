@@ -95,9 +95,10 @@ def names_of(page):
     """Returns the names by which a comment may cite what a page says, in small letters."""
     text = read(page)
     names = {re.sub(r"\s+", " ", "".join(name)).strip(".:`").lower()
-             for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*|^\d+\. \*(\w+)\*",
-                                    text)}
-    return (names | {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}) - {""}
+             for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*"
+                                    r"|^\d+\. \*(\w+)\*", text)}
+    names |= {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}
+    return names - {""}
 
 
 def is_named(cited, names):
