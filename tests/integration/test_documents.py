@@ -108,9 +108,10 @@ def is_named(cited, names):
 
 def commented():
     """Yields the files that cite pages in comments, and their texts without the ends of lines."""
+    endings = (".c", ".h", ".py", ".toml", ".sh", ".build", ".conf", ".ini", ".yml", ".yaml")
     for path in files_below("cluster", "src", "include", "tests", "bindings", "examples", "scripts",
-                            "packaging", os.path.join("docs", "guide", "examples")):
-        if path.endswith((".c", ".h", ".py", ".toml", ".sh")) or is_script(path):
+                            "packaging", "share", os.path.join("docs", "guide", "examples")):
+        if path.endswith(endings) or is_script(path):
             yield path, re.sub(r"\n[ \t]*(?:\*|#|//)?[ \t]*", " ", read(path))
 
 
