@@ -63,7 +63,7 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
 }
 
 /* A request to let go of a key is not logged, because it goes to all nodes by itself. Events that
- * cannot be kept for those who watch here are logged all the same, because the replicas have not
+ * cannot be kept for those who watch here are logged nevertheless, because the replicas have not
  * missed them (section 7, Events for those who watch at a replica). */
 void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
 	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0

@@ -59,7 +59,7 @@ struct observers {
 	void (*record_changed)(struct core *core, struct key *key, struct record *r,
 		enum record_change what);
 	/* A record of the live table is about to be dropped, or nobody holds it any more. Its key
-	 * stays closed for `closed` nanoseconds all the same. */
+	 * stays closed for `closed` nanoseconds nevertheless. */
 	void (*record_lost)(struct core *core, const struct key *key, const struct record *r,
 		span_ns closed);
 	/* Something is remembered of a lock_id that has ended (store/tombstones.c). Those who copy

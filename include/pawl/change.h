@@ -71,7 +71,7 @@ struct pawl_change {
 	/* PAWL_SET_TIMING: clock_drift_ppm is given. */
 	bool has_clock_drift;
 	/* Makes the change even if no majority of the new masters answers. A majority of the
-	 * present masters must agree all the same. PAWL_FORCE: confirms it. */
+	 * present masters must agree nevertheless. PAWL_FORCE: confirms it. */
 	bool anyway;
 };
 

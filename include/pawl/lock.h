@@ -140,7 +140,7 @@ int pawl_lock_error(const struct pawl_lock *lock);
 /* Returns 0, or why on_asked is not called although others may ask: PAWL_EFULL, because the node
  * has no room for more watches of this client (`watches_per_client` in its configuration, 1,000
  * unless it says otherwise); the library asks again while the lock is held, so this may pass. Or an
- * error that is final, such as PAWL_EDENIED. The lock itself is held all the same. */
+ * error that is final, such as PAWL_EDENIED. The lock itself is held nevertheless. */
 int pawl_lock_asked_error(const struct pawl_lock *lock);
 
 /* Blocking: sets the value of the key (PAWL_UPDATE). expect may be NULL, which allows any present

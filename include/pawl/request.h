@@ -92,7 +92,7 @@ enum pawl_method {
 	 * decides. */
 	PAWL_ASK_RELEASE,
 	/* Explains why `key` is held or free. It sets entry and holders; `tree` has what each
-	 * master says: masters: [{node, state, home, waiting, records, promise, kept}], as
+	 * master reports: masters: [{node, state, home, waiting, records, promise, kept}], as
 	 * docs/client-protocol.md describes it. `more` means that there may be further holders.
 	 * Error: PAWL_EINDETERMINATE. */
 	PAWL_EXPLAIN,

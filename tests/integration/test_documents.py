@@ -95,9 +95,10 @@ def names_of(page):
     """Returns the names by which a comment may cite what a page says, in small letters."""
     text = read(page)
     names = {re.sub(r"\s+", " ", "".join(name)).strip(".:`").lower()
-             for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*|^\d+\. \*(\w+)\*",
-                                    text)}
-    return (names | {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}) - {""}
+             for name in re.findall(r"(?m)^#+ (?:\d+\. )?(.*)$|\*\*([^*]+)\*\*"
+                                    r"|^\d+\. \*(\w+)\*", text)}
+    names |= {name.replace("-", " ") for name in re.findall(r'<a id="([^"]+)">', text)}
+    return names - {""}
 
 
 def is_named(cited, names):
@@ -107,9 +108,10 @@ def is_named(cited, names):
 
 def commented():
     """Yields the files that cite pages in comments, and their texts without the ends of lines."""
+    endings = (".c", ".h", ".py", ".toml", ".sh", ".build", ".conf", ".ini", ".yml", ".yaml")
     for path in files_below("cluster", "src", "include", "tests", "bindings", "examples", "scripts",
-                            "packaging", os.path.join("docs", "guide", "examples")):
-        if path.endswith((".c", ".h", ".py", ".toml", ".sh")) or is_script(path):
+                            "packaging", "share", os.path.join("docs", "guide", "examples")):
+        if path.endswith(endings) or is_script(path):
             yield path, re.sub(r"\n[ \t]*(?:\*|#|//)?[ \t]*", " ", read(path))
 
 

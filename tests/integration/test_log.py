@@ -224,7 +224,7 @@ class Full(Case):
             self.assertTrue(0.6 < row["most"] / row["used"] < 0.9, row)
 
     def check_command(self, cluster):
-        """The command says the same, and that the node is ready all the same."""
+        """The command says the same, and that the node is ready nevertheless."""
         for arguments, words in (
                 (("status",), ("FULL", "keys, 4 of 4", "of greedy", "a has reached a limit")),
                 (("status", "--check"), ("ready\n", "full: waiters, 6 of 6, at least 6 of them"))):

@@ -306,7 +306,7 @@ class Cluster:
         for node in self.nodes.values():  # A second signal waits until nothing is left behind.
             try:
                 node.close()
-            except Exception as e:  # The others must be closed all the same.
+            except Exception as e:  # The others must be closed nevertheless.
                 problems.append("%s: %s" % (node.name, e))
         self.net.close()
         for number, handler in before.items():

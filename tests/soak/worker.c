@@ -330,7 +330,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
 	if (c->held && left_ns(c) > 0) {
 		act(c);
 	} else if (c->held && worker_draw(c->worker, 2)) {
-		/* The lock may have run out; the release is sent all the same. */
+		/* The lock may have run out; the release is sent nevertheless. */
 		release(c);
 	} else if (c->held) {
 		forget(c, c->lock ? pawl_lock_error(c->lock) : 0);

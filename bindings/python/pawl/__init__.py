@@ -25,7 +25,7 @@ from ._fence.fence_file import FenceError
 from ._fence.fence_store import FenceStore, fence_check
 from ._lock.lock import Asked
 from ._lock.options import Want
-from ._request.result import Entry, Explanation, Page, Testimony, Waiter
+from ._request.result import Entry, Explanation, Page, Report, Testimony, Waiter
 from ._watch.event import Event
 
 __version__ = "0.2.0"
@@ -65,6 +65,7 @@ __all__ = [
     "ProtocolError",
     "QuotaError",
     "RecoveringError",
+    "Report",
     "Testimony",
     "TlsError",
     "TooLargeError",

@@ -423,7 +423,7 @@ class Reading(BlockingCase):
         for one in waiting:
             one.result()
 
-    def test_every_master_says_what_it_knows_of_a_key(self):
+    def test_every_master_reports_what_it_knows_of_a_key(self):
         with self.client.lock(self.key, label="nightly") as lock:
             said = self.client.explain(self.key)
             self.assertEqual((said.entry.held, said.entry.token, said.entry.label),
@@ -433,6 +433,8 @@ class Reading(BlockingCase):
                              [1, {"voting"}])
             self.assertGreaterEqual(sum(r.token == lock.token for m in said.masters
                                         for r in m.records), 2)
+            self.assertEqual({type(m) for m in said.masters}, {pawl.Report})
+            self.assertEqual([(m.parked, m.kept) for m in said.masters], [(0, 0)] * 3)
 
     def test_status_and_any_other_method_can_be_called(self):
         self.assertEqual(sorted(self.client.status()["masters"]), ["a", "b", "c"])

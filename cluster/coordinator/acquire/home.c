@@ -52,7 +52,7 @@ void attempt_queued_begins(struct core *core, struct op *op) {
 	}
 }
 
-/* It asks all the same if the lock is held already, as far as this node knows: its home may not
+/* It asks nevertheless if the lock is held already, as far as this node knows: its home may not
  * know that. */
 bool attempt_queues(struct core *core, const struct op *op) {
 	const struct list *place = &core->coordinator.queued_at[op->key_hash % QUEUED_PLACES];
@@ -232,7 +232,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		acquire->ticket.clock = m->ticket.clock;
 	}
 	switch (m->status) {
-	/* The request is withdrawn all the same: this may be the answer to an earlier entry, from
+	/* The request is withdrawn nevertheless: this may be the answer to an earlier entry, from
 	 * before the home changed and changed back. */
 	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
 		attempt_fail(core, op, PAWL_EHELD);

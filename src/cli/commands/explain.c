@@ -1,5 +1,5 @@
-/* explain.c: pawl explain: why a key is as it is: who holds it, who waits, what each master says,
- * and what would free it. */
+/* explain.c: pawl explain: why a key is as it is: who holds it, who waits, what each master
+ * reports, and what would free it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ static const char explain_help[] =
 	"usage: pawl explain KEY [--owner NAME]\n"
 	"\n"
 	"Explains the state of KEY: who holds it, since when and until when at most, who\n"
-	"waits in which order, why you do not have it, what each master says, and what\n"
-	"would free it. All masters are asked.\n"
+	"waits in which order, why you do not have it, what each master reports, and\n"
+	"what would free it. All masters are asked.\n"
 	"\n"
 	"  --owner NAME         your own owner name, as pawl waiters shows it\n"
 	"\n"
@@ -404,7 +404,7 @@ static void print_remedy(const struct explained *x) {
 
 static void print_masters(const struct explained *x) {
 	const struct pawl_value *masters = pawl_value_get(x->answer->tree, "masters");
-	printf("What each master says:\n");
+	printf("What each master reports:\n");
 	for (size_t i = 0; i < x->masters; i++) {
 		const struct pawl_value *m = &masters->items[i],
 					*records = pawl_value_get(m, "records"),

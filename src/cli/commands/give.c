@@ -116,7 +116,7 @@ static int ask_json(const struct cli_answer *answer) {
 }
 
 /* Returns whether somebody of that name waits for the key. If that cannot be known, the holder is
- * asked all the same. */
+ * asked nevertheless. */
 static bool waits(struct pawl *client, const struct pawl_request *asking) {
 	const struct pawl_request list = { .method = PAWL_WAITERS, .key = asking->key };
 	struct pawl_result *result = cli_call(client, &list);

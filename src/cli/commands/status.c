@@ -196,7 +196,7 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 /* The key that nodes read to find out whether a quorum answers; everybody may read it. */
 #define CHECK_KEY "pawl:probe"
 
-/* Says which limits are full, and whether the audit file fails. The node is ready all the same, as
+/* Says which limits are full, and whether the audit file fails. The node is ready nevertheless, as
  * /readyz says, too: what it has granted stays, and those who ask for no more are served. */
 static void check_say_trouble(const struct pawl_value *tree) {
 	struct view v;

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import subprocess
 
-# `pawl help` lists no command that is for few; these have a help and a page all the same.
+# `pawl help` lists no command that is for few; these have a help and a page nevertheless.
 UNLISTED = ["can", "redis-script"]
 COMMON = "Options of all commands:"
 

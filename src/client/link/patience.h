@@ -34,7 +34,7 @@ void patience_answered(struct patience *p, span_ns took, int64_t now);
 void patience_late(struct patience *p, span_ns late);
 /* Notes that the client has left a silent node, and sends `repeated` requests again. */
 void patience_switched(struct patience *p, size_t repeated, int64_t now);
-/* Notes that the node which was left has answered all the same, soon after that. */
+/* Notes that the node which was left has answered nevertheless, soon after that. */
 void patience_too_short(struct patience *p, int64_t now);
 
 /* Returns how long a node may be silent before it is pinged, and then how long it may take to

@@ -244,7 +244,7 @@ void calls_send(struct pawl *client) {
 /* ---- answers ---- */
 
 /* An acquire that has waited for a hundred leases is granted with no time left, because the drift
- * that clocks are allowed over the wait is longer than the lease. The lock is there all the same.
+ * that clocks are allowed over the wait is longer than the lease. The lock is there nevertheless.
  * So the call asks again for its lock_ids, and the node, which does not let it wait this time,
  * grants them with the time that is left (docs/protocol.md, What the holder may count on). Returns
  * false where this is no such answer; the call asks again once, whatever the node says then. */

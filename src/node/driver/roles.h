@@ -11,7 +11,7 @@
 
 /* Returns true, and a sentence in `why`, if the change would make a node a master and its
  * certificate does not let it be one. The certificate of a node is unknown if this node has no link
- * to it. If such a node becomes a master all the same, the other nodes refuse its links
+ * to it. If such a node becomes a master nevertheless, the other nodes refuse its links
  * (peers.h). */
 bool roles_forbid(const struct driver *d, const struct core_change *change,
 	char why[ROLES_WHY_BYTES]);

@@ -139,7 +139,7 @@ struct client_report {
 	/* At the home: how many wait in that queue. */
 	uint32_t waiting;
 	/* How many parked requests the master answers when the key is free there. */
-	uint32_t kept;
+	uint32_t parked;
 	/* The master has promised the key to a request that is acquiring it. */
 	bool promised;
 	/* The lock_id that has the promise; all zero if it was not told. */

@@ -198,7 +198,7 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 		}
 		saw_drop(ctx, node, m);
 		if (may_accept(m->kind)) {
-			/* A refused extension or repeat finds the record there all the same. */
+			/* A refused extension or repeat finds the record there nevertheless. */
 			const struct config *newest = checker_newest(ctx);
 			bool sure = m->kind == MESSAGE_COMMIT && newest &&
 				m->lease_us <= (uint64_t)(newest->max_lease / SPAN_US);

@@ -483,7 +483,7 @@ void checker_history_believed(struct checker *c, uint32_t client);
 void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock);
 void checker_history_closed(struct checker *c, uint32_t client, uint32_t connection);
 
-/* A key has two holders, or their tokens are wrong. Tells whether the run goes on all the same. */
+/* A key has two holders, or their tokens are wrong. Tells whether the run goes on nevertheless. */
 bool checker_bears(struct checker *c);
 
 #endif

@@ -119,7 +119,7 @@ static void a_waiter_goes_on_waiting_with_its_place(void **state) {
 	assert_false(answered(s, second));
 	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
 	stage_wait(s, 50 * SPAN_MS);
-	/* Its node is in the cluster no more, and asks the masters all the same. */
+	/* Its node is in the cluster no more, and asks the masters nevertheless. */
 	(void)token_of(s, second);
 }
 

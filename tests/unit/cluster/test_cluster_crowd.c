@@ -1,5 +1,5 @@
 /* Where thousands wait, no step is long. What concerns all of them is done in pieces, and counts at
- * once all the same (docs/protocol.md, section 5, Many who wait, and section 3, Lists of who
+ * once nevertheless (docs/protocol.md, section 5, Many who wait, and section 3, Lists of who
  * waits). */
 #include "named.h"
 

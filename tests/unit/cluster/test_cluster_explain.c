@@ -1,4 +1,4 @@
-/* These tests ask what each master says about a key, and who waits for the keys of a prefix. */
+/* These tests ask what each master reports of a key, and who waits for the keys of a prefix. */
 #include "named.h"
 
 static const struct id128 no_lock;

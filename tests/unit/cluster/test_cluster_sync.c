@@ -147,7 +147,7 @@ static void what_is_merely_on_its_way_is_not_pulled(void **state) {
 }
 
 /* There are more records that no quorum has than an exchange looks at, and everywhere. What can be
- * repaired gets its turn all the same. */
+ * repaired gets its turn nevertheless. */
 static void what_cannot_be_mended_keeps_nothing_else_from_it(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 6000; i++) {

@@ -1,4 +1,4 @@
-/* These tests have nodes that are in no configuration and are linked all the same. */
+/* These tests have nodes that are in no configuration and are linked nevertheless. */
 #include "unit.h"
 
 #include <stdio.h>

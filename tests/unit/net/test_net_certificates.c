@@ -391,7 +391,7 @@ static void a_master_must_have_a_masters_certificate(void **state) {
 	assert_true(net_fixture_until(&p.f, b_up_again, &p));
 	assert_int_equal(peers_certificate(p.b.peers, 0)->role, NODE_ROLE_REPLICA);
 	assert_false(peers_objection(p.b.peers, 0, why));
-	/* The node is promoted all the same. */
+	/* The node is promoted nevertheless. */
 	peers_set_nodes(p.b.peers, masters, 2);
 	assert_true(peers_objection(p.b.peers, 0, why));
 	assert_non_null(strstr(why, "pawl cluster demote a"));

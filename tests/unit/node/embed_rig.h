@@ -19,7 +19,7 @@ struct embed_rig_node {
 	char dir[128], address[64];
 	/* The role in its certificate; NULL: none. */
 	const char *role;
-	/* The node is no initial master, but listens at `address` all the same. */
+	/* The node is no initial master, but listens at `address` nevertheless. */
 	bool fixed;
 	unsigned lines, changes;
 	/* The last line of its log, and the last one that contains `wanted`, unless that is

@@ -129,7 +129,7 @@ static void nodes_of_one_process_speak_tls(void **state) {
 }
 
 /* A bound lock outlives the death of a master, and its replacement by the holder itself. It ends
- * with the holder all the same. */
+ * with the holder nevertheless. */
 static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer ended = { .calls = 0 };

@@ -227,14 +227,14 @@ static void every_master_says_what_it_knows(void **state) {
 		t->got.entry.token == said[1].entry.token);
 	assert_true(slice_equal(w[0].node, slice_str("n1")) &&
 		slice_equal(w[0].state, slice_str("voting")) && w[0].home);
-	assert_true(w[0].waiting == 4 && w[0].kept == 1 && w[0].promised &&
+	assert_true(w[0].waiting == 4 && w[0].parked == 1 && w[0].promised &&
 		w[0].promise_left == 30 * SPAN_MS);
 	assert_true(id128_equal(w[0].promise_lock_id, said[2].entry.lock_id) && w[0].first == 0 &&
 		w[0].count == 2);
 	assert_true(t->got.entries[0].barred && !t->got.entries[1].barred &&
 		t->got.entries[1].token == said[1].entry.token);
 	assert_true(!w[1].home && !w[1].promised && w[1].first == 2 && w[1].count == 1 &&
-		w[1].kept == 0);
+		w[1].parked == 0);
 	assert_true(t->got.more && w[1].more && !w[0].more && !w[2].more);
 	assert_true(slice_equal(w[2].state, slice_str("silent")) && w[2].count == 0 &&
 		slice_equal(w[2].node, slice_str("n3")));

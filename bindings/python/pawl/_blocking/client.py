@@ -179,7 +179,7 @@ class Client(Block):
         return self._runner.run(self._client.waiters, key, prefix=prefix, limit=limit)
 
     def explain(self, key: Bytes) -> Explanation:
-        """Explains the state of the key: its holder, and what each master says."""
+        """Explains the state of the key: its holder, and the reports of the masters."""
         return self._runner.run(self._client.explain, key)
 
     def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0,

@@ -51,7 +51,7 @@ class Patience:
         self.too_short(now)
 
     def too_short(self, now: float) -> None:
-        """Notes that the node which was left has answered all the same, soon after that."""
+        """Notes that the node which was left has answered nevertheless, soon after that."""
         self._doublings = min(self._doublings + 1, DOUBLINGS_MAX)
         self._doubled_at = now
 

@@ -116,7 +116,7 @@ class Lock(LeasedLock, Holding):
         """Why `on_asked` is not called although others may ask; None: it is. FullError: the node
         has no room for more watches of this client (`watches_per_client` in its configuration,
         1,000 unless it says otherwise); the client asks again while the lock is held, so this may
-        pass. Other errors are final. The lock is held all the same."""
+        pass. Other errors are final. The lock is held nevertheless."""
         return None if self._ear is None else self._ear._error or self._ear._full
 
     def check(self) -> None:

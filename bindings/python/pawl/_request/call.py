@@ -128,7 +128,7 @@ class Call:
         return said
 
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
-        """Returns whether an acquire that failed could have taken the key all the same."""
+        """Returns whether an acquire that failed could have taken the key nevertheless."""
         # An acquire that is tied to one connection is for a lock that is held already.
         if self.method != "acquire" or self.sends == 0 or self.connection:
             return False

@@ -102,7 +102,7 @@ class Requests:
                  for item in found if isinstance(item, dict)] if isinstance(found, list) else [])
 
     async def explain(self, key: Bytes) -> Explanation:
-        """Explains the state of the key: its holder, and what each master says."""
+        """Explains the state of the key: its holder, and the reports of the masters."""
         return explanation_of(await self.call("explain", key=to_bytes(key, "key")),
                               to_bytes(key, "key"))
 

@@ -181,7 +181,7 @@ def waiter_of(said: Mapping[str, Any], key: bytes) -> Waiter:
 
 
 @dataclasses.dataclass(frozen=True)
-class Testimony:
+class Report:
     """What one master reports of a key."""
 
     node: str
@@ -195,15 +195,24 @@ class Testimony:
     # The promise that the master has given to somebody who is acquiring the key.
     promise: Optional[Dict[str, Any]] = None
     # How many parked requests the master has for the key.
-    kept: int = 0
+    parked: int = 0
+
+    @property
+    def kept(self) -> int:
+        """The name of `parked` in 0.2.0, and in the client protocol."""
+        return self.parked
+
+
+# The name of Report in 0.2.0.
+Testimony = Report
 
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """The explanation of the state of a key: its holder, and what each master says."""
+    """The explanation of the state of a key: its holder, and the reports of the masters."""
 
     entry: Entry
-    masters: Tuple[Testimony, ...]
+    masters: Tuple[Report, ...]
     # The whole answer, as the node sent it.
     details: Dict[str, Any]
 
@@ -213,14 +222,14 @@ def explanation_of(said: Mapping[str, Any], key: bytes) -> Explanation:
     for one in maps_in(said, "masters"):
         promise = one.get("promise")
         masters.append(
-            Testimony(
+            Report(
                 node=text_in(one, "node"),
                 state=text_in(one, "state"),
                 home=bool(one.get("home", False)),
                 waiting=int_in(one, "waiting"),
                 records=tuple(entry_of(record, key, True) for record in maps_in(one, "records")),
                 promise=promise if isinstance(promise, dict) else None,
-                kept=int_in(one, "kept"),
+                parked=int_in(one, "kept"),
             )
         )
     return Explanation(entry_of(said, key), tuple(masters), dict(said))

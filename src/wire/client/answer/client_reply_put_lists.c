@@ -229,7 +229,7 @@ static void reply_put_promise(struct pack *k, const struct core_entry *promise) 
 static void reply_put_reported(struct pack *k, struct pack_open *map,
 	const struct core_report *report) {
 	const struct core_entry *promise = NULL;
-	uint32_t kept = 0;
+	uint32_t parked = 0;
 	pack_key(k, map, "records");
 	struct pack_open records = pack_array_open(k);
 	for (uint32_t i = 0; i < report->count; i++) {
@@ -242,12 +242,12 @@ static void reply_put_reported(struct pack *k, struct pack_open *map,
 			promise = &report->items[i].entry;
 			break;
 		case REPORTED_PARKED:
-			kept++;
+			parked++;
 			break;
 		}
 	}
 	pack_array_close(k, &records);
-	client_reply_put_uint(k, map, "kept", kept);
+	client_reply_put_uint(k, map, "kept", parked);
 	if (report->more) {
 		client_reply_put_bool(k, map, "more", true);
 	}

@@ -204,7 +204,7 @@ static void response_take_report(struct response_reader *r, struct client_report
 		{ "state", FIELD_TEXT, offsetof(struct client_report, state), 0 },
 		{ "home", FIELD_BOOL, offsetof(struct client_report, home), 0 },
 		{ "waiting", FIELD_U32, offsetof(struct client_report, waiting), 0 },
-		{ "kept", FIELD_U32, offsetof(struct client_report, kept), 0 },
+		{ "kept", FIELD_U32, offsetof(struct client_report, parked), 0 },
 		{ "more", FIELD_BOOL, offsetof(struct client_report, more), 0 },
 	};
 	struct client_field_set set = { fields, COUNT(fields), report, NULL };
