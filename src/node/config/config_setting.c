@@ -53,9 +53,10 @@ enum setting_kind {
 	KIND_VALUE_BYTES
 };
 
-/* The offset of a setting's member. RAW settings are members of struct config_reading; all others
- * are members of struct node_config. */
-#define PLACE_NAME(member) offsetof(struct node_config, member)
+/* The offset of a setting's member, and its size. RAW settings are members of struct
+ * config_reading; all others are members of struct node_config. */
+#define PLACE_OF(type, member) offsetof(type, member), sizeof(((type *)NULL)->member)
+#define PLACE_NAME(member) PLACE_OF(struct node_config, member)
 #define PLACE_PATH PLACE_NAME
 #define PLACE_ADDRESS PLACE_NAME
 #define PLACE_BOOL PLACE_NAME
@@ -78,12 +79,12 @@ enum setting_kind {
 #define PLACE_KEEP PLACE_NAME
 #define PLACE_BREAK PLACE_NAME
 #define PLACE_VALUE_BYTES PLACE_NAME
-#define PLACE_RAW(member) offsetof(struct config_reading, member)
+#define PLACE_RAW(member) PLACE_OF(struct config_reading, member)
 
 static const struct {
 	const char *section, *key;
 	enum setting_kind kind;
-	size_t place;
+	size_t place, size;
 } setting_row[SETTING_COUNT] = {
 #define SETTING_ROW(name, section, key, kind, member) \
 	[SETTING_##name] = { section, key, KIND_##kind, PLACE_##kind(member) },
@@ -129,7 +130,7 @@ bool node_config_limit(const struct node_limits *limits, unsigned n, struct node
 	const size_t place = setting_row[setting].place - offsetof(struct node_config, limits);
 	const char *from = (const char *)limits + place;
 	const enum setting_kind kind = setting_row[setting].kind;
-	bool narrow = kind == KIND_COUNT32 || kind == KIND_COUNT32_OR_0 || kind == KIND_VALUE_BYTES;
+	const bool narrow = setting_row[setting].size == sizeof(uint32_t);
 	uint32_t value = 0;
 	*out = (struct node_limit){ .name = setting_row[setting].key,
 		.seconds = kind == KIND_SPAN || kind == KIND_SPAN_OR_0 };

@@ -8,7 +8,8 @@
 #include "ini.h"
 
 /* X(name, section, key, kind of value, member). The member is one of struct node_config, or of
- * struct config_reading for the kind RAW. */
+ * struct config_reading for the kind RAW. The metric pawl_limit has the rows from LIMIT_KEYS to
+ * LIMIT_IDLE. */
 #define SETTING_TABLE(X) \
 	X(NODE_NAME, "node", "name", NAME, name) \
 	X(STATE_DIR, "node", "state_dir", PATH, state_dir) \
