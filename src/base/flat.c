@@ -130,7 +130,7 @@ struct flat_entry *flat_add(struct flat *f, uint64_t hash) {
 	return e;
 }
 
-/* Returns what leads to an entry: its bucket, or the entry before it. So it has the entry's index. */
+/* Returns what leads to an entry, and so has its index: its bucket, or the entry before it. */
 static uint32_t *link_of(const struct flat *f, const struct flat_entry *e) {
 	uint32_t *at = bucket_of(f, e->hash);
 	for (;;) {

@@ -50,8 +50,8 @@ void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kep
  * allowed. */
 void free_lists_done(struct free_lists *f);
 
-/* Returns an allocator that borrows the lists, or the one behind them if they keep nothing. Only one
- * thread may use it. */
+/* Returns an allocator that borrows the lists, or the one behind them if they keep nothing. Only
+ * one thread may use it. */
 struct allocator free_lists_alloc(struct free_lists *f);
 
 #endif

@@ -45,21 +45,8 @@ void pack_bool(struct pack *k, bool value) {
 	(void)(value ? pack_buffer_true(k) : pack_buffer_false(k));
 }
 
-/* Returns the end of what is written if there is room for so many more bytes, which is nearly
- * always so: they are then written in place, for which the compiler needs no calls. Otherwise
- * NULL. */
-static inline uint8_t *pack_room(const struct pack *k, size_t bytes) {
-	const struct buffer *out = k->out;
-	return !k->error && out->capacity - out->size >= bytes ? out->data + out->size : NULL;
-}
-
 void pack_uint_long(struct pack *k, uint64_t value) {
-	uint8_t *p = pack_room(k, PACK_HEAD_MAX);
-	if (p) {
-		k->out->size += (size_t)(pack_put_uint_long(p, value) - p);
-	} else {
-		(void)pack_buffer_uint64(k, value);
-	}
+	(void)pack_buffer_uint64(k, value);
 }
 
 void pack_int(struct pack *k, int64_t value) {
@@ -76,11 +63,13 @@ void pack_map(struct pack *k, uint32_t pairs) {
 
 void pack_str(struct pack *k, struct slice s) {
 	CHECK(s.size <= UINT32_MAX);
-	uint8_t *p = pack_room(k, PACK_HEAD_MAX + s.size);
-	if (p && s.size > 0) {
+	struct buffer *out = k->out;
+	/* Nearly always there is room, and what is written in place needs no calls. */
+	if (!k->error && s.size > 0 && out->capacity - out->size >= PACK_HEAD_MAX + s.size) {
+		uint8_t *p = out->data + out->size;
 		(void)pack_room_str(&p, s.size);
 		(void)pack_put_bytes(&p, s.data, s.size);
-		k->out->size = (size_t)(p - k->out->data);
+		out->size = (size_t)(p - out->data);
 	} else {
 		(void)pack_buffer_str(k, s.size);
 		(void)pack_bytes(k, s.data, s.size);
