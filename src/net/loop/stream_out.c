@@ -105,7 +105,7 @@ int stream_flush(struct stream *s) {
 			stream_out_advance(s, (size_t)n);
 		}
 	}
-	if (s->state == STREAM_OPEN && s->paused != stream_is_paused(s)) {
+	if (s->pause_above > 0 && s->state == STREAM_OPEN && s->paused != stream_is_paused(s)) {
 		stream_pause(s, !s->paused);
 	}
 	if (!error && bytes.size > 0) {

@@ -28,6 +28,11 @@ static uint64_t pool_room(const struct memory_pool *pool, enum memory_step step)
 		? end - pool->counter->used : 0;
 }
 
+bool memory_pool_full(const struct memory_pool *pool, uint64_t count, enum memory_step step) {
+	return pool->counter && pool->limit
+		&& pool->counter->used + count > memory_above(pool->limit, step);
+}
+
 static uint64_t account_room(const struct memory_account *account, enum memory_step share_step,
 	enum memory_step pool_step) {
 	uint64_t room = pool_room(account->pool, pool_step);

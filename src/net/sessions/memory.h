@@ -81,11 +81,7 @@ void memory_join(struct memory_account *account, const struct share_pair *share)
 void memory_claim(struct memory_account *account, enum memory_claim what, size_t bytes);
 
 /* Returns whether `count` bytes more would bring the pool above that step of its limit. */
-static inline bool memory_pool_full(const struct memory_pool *pool, uint64_t count,
-	enum memory_step step) {
-	return pool->counter && pool->limit && pool->counter->used + count > pool->limit
-		&& pool->counter->used + count > memory_above(pool->limit, step);
-}
+bool memory_pool_full(const struct memory_pool *pool, uint64_t count, enum memory_step step);
 /* Returns whether no limit is near: even with that many bytes more, none would be reached. Every
  * request asks this first. */
 static inline bool memory_easy(const struct memory_account *account, uint64_t bytes) {
@@ -96,7 +92,8 @@ static inline bool memory_easy(const struct memory_account *account, uint64_t by
 			return false;
 		}
 	}
-	return !memory_pool_full(account->pool, bytes, MEMORY_LIMIT);
+	const struct memory_pool *pool = account->pool;
+	return !pool->counter || !pool->limit || pool->counter->used + bytes <= pool->limit;
 }
 
 /* Returns whether the identity or the address has come to that step. */

@@ -160,6 +160,9 @@ static void *piece_copy(struct blocks *b, void *p, size_t old_size, size_t new_s
 
 static void *blocks_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct blocks *b = ctx;
+	if (old_size < BLOCK_LEAST && new_size < BLOCK_LEAST) {
+		return b->heap.resize(b->heap.ctx, p, old_size, new_size);
+	}
 	if (new_size == 0) {
 		piece_give(b, p, old_size);
 		return NULL;
@@ -170,9 +173,6 @@ static void *blocks_resize(void *ctx, void *p, size_t old_size, size_t new_size)
 	}
 	if (!p) {
 		return piece_take(b, new_size);
-	}
-	if (old_size < BLOCK_LEAST && new_size < BLOCK_LEAST) {
-		return b->heap.resize(b->heap.ctx, p, old_size, new_size);
 	}
 	return old_size < BLOCK_LEAST || new_size < BLOCK_LEAST
 		? piece_copy(b, p, old_size, new_size) : piece_remap(b, p, old_size, new_size);
