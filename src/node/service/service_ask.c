@@ -35,12 +35,6 @@ void service_step(const struct service_call *call, const struct core_request *re
 	}
 }
 
-static void service_draw(struct id128 *lock_id) {
-	if (id128_zero(*lock_id)) {
-		CHECK(RAND_bytes(lock_id->b, sizeof lock_id->b) == 1);
-	}
-}
-
 /* Counts the values that are under way for the request: the one that it brings, for each of its
  * keys, because it is sent to the masters later; and those of the key, because they are copied into
  * the answer later, also when a lock is acquired that is held already. While a request waits for
@@ -102,12 +96,15 @@ void service_call_core(const struct service_call *call) {
 	struct core_request request;
 	struct share_quota quota;
 	service_core_request(call, &request);
-	if (request.op == CORE_ACQUIRE) {
-		service_draw(&request.lock_id);
-	}
-	for (uint32_t i = 0; i < request.lock_count; i++) {
-		/* This is the array that request.locks points to. */
-		service_draw(&call->request->group[i].lock_id);
+	/* An acquire gets the lock_ids that its client has not named. */
+	const uint32_t acquired = request.op == CORE_ACQUIRE ? 1 : request.lock_count;
+	for (uint32_t i = 0; i < acquired; i++) {
+		/* The group is the array that request.locks points to. */
+		struct id128 *lock_id = request.lock_count ? &call->request->group[i].lock_id
+			: &request.lock_id;
+		if (id128_zero(*lock_id)) {
+			CHECK(RAND_bytes(lock_id->b, sizeof lock_id->b) == 1);
+		}
 	}
 	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
 	bool full = !error && !service_share_take(call, &request, open, &quota);
