@@ -12,9 +12,12 @@ void catch_up_settle(struct core *core, struct op *op) {
 		/* These masters are sent what they have missed. */
 		goes_on |= VOTE_BIT(VOTE_GONE) | VOTE_BIT(VOTE_STALE);
 	}
-	if (op_votes(core, op, goes_on) == 0) {
-		op_free(core, op);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (goes_on >> op->votes[i].state & 1) {
+			return;
+		}
 	}
+	op_free(core, op);
 }
 
 /* Ends the operation before everything is done. */

@@ -48,7 +48,8 @@ static enum status rule_held(const struct core *core, const struct key *key, str
 /* Section 9: the number of holders that may share a key is limited. */
 static enum status rule_room(const struct core *core, const struct key *key) {
 	const uint32_t most = core->limits.holders_per_key;
-	return key == NULL || key_count(key, most) < most ? STATUS_OK : STATUS_FULL;
+	return key == NULL || key->held == NULL || key_count(key, most) < most
+		? STATUS_OK : STATUS_FULL;
 }
 
 /* Section 9: tokens and ballots far above the clock are refused, not adopted. This applies to every

@@ -1,4 +1,6 @@
-/* acquire.h: acquiring: attempts, the home, the second phase, several keys at once. */
+/* acquire.h: acquiring: attempts, the home, the second phase, several keys at once. The files of an
+ * attempt, attempt.c, home.c and evaluate.c, call each other; they hand on to commit.c, and all of
+ * these to give_up.c, which leads back to none of them. */
 #ifndef PAWL_CLUSTER_ACQUIRE_H
 #define PAWL_CLUSTER_ACQUIRE_H
 
