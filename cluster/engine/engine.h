@@ -48,12 +48,9 @@ void out_send(struct core *core, uint32_t peer, const struct message *m);
 struct message *out_answer(struct core *core, uint32_t peer, enum message_kind kind,
 	const struct message *to);
 /* Copies the bytes of a message that is sent several times in this step, so that out_send need not
- * copy them each time. The message points to the copy then. Without memory it stays as it is. */
+ * copy them each time. The message points to the copy then. Without memory its bytes stay where
+ * they are. It also gets a number (struct message, `same`). */
 void out_keep(struct core *core, struct message *m);
-/* Returns a number for struct message, `same`. */
-static inline uint64_t out_same(struct core *core) {
-	return ++core->engine.same;
-}
 /* Takes the next message to the node itself, which stays where it is until the next call. NULL:
  * there is none. */
 const struct message *out_take_local(struct core *core);

@@ -426,7 +426,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	const int64_t timers = wheel_deadline(&core->engine.wheel), due = background_deadline(core);
+	const int64_t timers = wheel_deadline(&core->engine.wheel),
+		due = core->engine.pending ? background_deadline(core) : INT64_MAX;
 	return due < timers ? due : timers;
 }
 

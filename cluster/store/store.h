@@ -296,6 +296,8 @@ static inline uint64_t message_hash(const struct core *core, const struct messag
 /* Returns the same key as table_find, with what is past its end, and changes nothing. NULL: there
  * is none. */
 const struct key *table_peek(const struct core *core, struct slice name);
+/* Does the same with any table, and a hash of the caller. */
+struct key *table_peek_hashed(const struct table *t, struct slice name, uint64_t hash);
 /* Frees the key with all that stands on it. */
 void table_free_key(struct core *core, struct key *key);
 /* Frees all keys of the table. */
