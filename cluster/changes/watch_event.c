@@ -23,10 +23,8 @@ struct told {
 
 /* ---- telling ---- */
 
-static bool room(struct core *core, struct event_box *box) {
-	if (box->count < box->capacity) {
-		return true;
-	}
+/* Makes the box larger. False: it is as large as it may be, or there is no memory. */
+static bool grow(struct core *core, struct event_box *box) {
 	size_t wanted = box->capacity ? 2 * box->capacity : 16;
 	struct core_watch_event *p = wanted > WATCH_EVENT_MAX ? NULL
 		: alloc_resize(&core->alloc, box->watch_event, box->capacity * sizeof *p,
@@ -45,23 +43,6 @@ static bool copy(struct event_box *box, struct slice *bytes) {
 	return from.size == 0 || arena_copy(&box->bytes, from, bytes) == 0;
 }
 
-static void keep(struct core *core, const struct core_watch_event *watch_event) {
-	struct event_box *box = core->changes.watch_event_wanted ? out_event_box(core) : NULL;
-	if (box == NULL) {
-		return;
-	}
-	if (box->lost || !room(core, box)) {
-		/* In its place the driver is told that events were missed. */
-		box->lost++;
-		return;
-	}
-	struct core_watch_event *n = &box->watch_event[box->count];
-	*n = *watch_event;
-	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) &&
-		copy(box, &n->value) && copy(box, &n->label));
-	box->count += !box->lost;
-}
-
 /* A request to let go of a key is not logged, because it goes to all nodes by itself. Events that
  * cannot be kept for those who watch here are logged all the same, because the replicas have not
  * missed them (section 7, Events for those who watch at a replica). */
@@ -73,7 +54,20 @@ void watch_event_tell(struct core *core, const struct core_watch_event *watch_ev
 		 * somebody watches there, so that the log's number goes up. */
 		log_append_watch_event(core, watch_event);
 	}
-	keep(core, watch_event);
+	struct event_box *box = core->changes.watch_event_wanted ? out_event_box(core) : NULL;
+	if (box == NULL) {
+		return;
+	}
+	if (box->lost || (box->count == box->capacity && !grow(core, box))) {
+		/* In its place the driver is told that events were missed. */
+		box->lost++;
+		return;
+	}
+	struct core_watch_event *n = &box->watch_event[box->count];
+	*n = *watch_event;
+	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) &&
+		copy(box, &n->value) && copy(box, &n->label));
+	box->count += !box->lost;
 }
 
 /* A node that recovers does not tell one by one what snapshots bring, and so it does not tell the
@@ -120,7 +114,8 @@ static struct told told_of(const struct core *core, uint64_t key) {
 		.exclusive = core->changes.told_before };
 }
 
-/* Makes room for a key: the one of its set whose tokens are lowest is forgotten. */
+/* Makes room for a key that is not in the cache: the one of its set whose tokens are lowest is
+ * forgotten. */
 static struct told *told_add(struct core *core, uint64_t key) {
 	struct told *set = &core->changes.told[key % TOLD_SETS * TOLD_WAYS], *at = &set[0];
 	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
@@ -128,7 +123,8 @@ static struct told *told_add(struct core *core, uint64_t key) {
 	}
 	core->changes.told_before = at->any > core->changes.told_before
 		? at->any : core->changes.told_before;
-	*at = told_of(core, key);
+	*at = (struct told){ .key = key, .any = core->changes.told_before,
+		.exclusive = core->changes.told_before };
 	return at;
 }
 
@@ -220,25 +216,6 @@ bool watch_event_init(struct core *core) {
 
 void watch_event_done(struct core *core) {
 	alloc_free(&core->alloc, core->changes.told, TOLD_BYTES);
-}
-
-/* ---- the driver's side ---- */
-
-const struct core_watch_event *core_out_watch_event(struct core_out *out) {
-	struct core *core = out_core(out);
-	struct event_box *box = out_box(out);
-	if (!persist_may_leave(core)) {
-		return NULL;
-	}
-	if (box->read < box->count) {
-		return &box->watch_event[box->read++];
-	}
-	if (box->lost) {
-		core->counts[COUNT_watch_event_lost] += box->lost;
-		box->lost = 0;
-		return &box->missed;
-	}
-	return NULL;
 }
 
 void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key),

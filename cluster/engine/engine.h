@@ -68,7 +68,6 @@ bool out_copy(struct core *core, struct slice from, struct slice *to);
 void *out_room(struct core *core, size_t size);
 /* Returns where watch events of this step go; NULL: no step is under way. */
 struct event_box *out_event_box(struct core *core);
-struct event_box *out_box(struct core_out *out);
 /* Adds a note for the operator's log. `text` has static storage. */
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
 	const char *text, struct slice key);
@@ -131,7 +130,7 @@ void persist_start(struct core *core);
 void persist_changed(struct core *core);
 /* The driver has written the state with the number `seq`, or (ok false) could not write it. */
 void persist_done(struct core *core, uint64_t seq, bool ok);
-/* Tries again to write what could not be written. */
+/* Tries again to write what could not be written, if it is time for that. */
 void persist_beat(struct core *core);
 /* Raises the clock reservation if half of the last block is used. */
 void ceiling_raise(struct core *core);

@@ -290,10 +290,6 @@ struct event_box *out_event_box(struct core *core) {
 	return core->out ? &core->out->watch_event : NULL;
 }
 
-struct event_box *out_box(struct core_out *out) {
-	return &out->watch_event;
-}
-
 /* Copies the note. */
 static void note(struct core *core, const struct core_note *from) {
 	struct core_out *out = core->out;
@@ -448,6 +444,22 @@ const struct core_reply *core_out_reply(struct core_out *out) {
 		return NULL;
 	}
 	return &out->replies[out->replies_read++];
+}
+
+const struct core_watch_event *core_out_watch_event(struct core_out *out) {
+	struct event_box *box = &out->watch_event;
+	if (!persist_may_leave(out->core)) {
+		return NULL;
+	}
+	if (box->read < box->count) {
+		return &box->watch_event[box->read++];
+	}
+	if (box->lost) {
+		out->core->counts[COUNT_watch_event_lost] += box->lost;
+		box->lost = 0;
+		return &box->missed;
+	}
+	return NULL;
 }
 
 const struct core_note *core_out_note(struct core_out *out) {

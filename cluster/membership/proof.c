@@ -226,7 +226,8 @@ void proof_beat(struct core *core) {
 		/* Whoever said so no longer says it. */
 		core->membership->unproven = core->membership->unproven_noted = false;
 	}
-	if (proof_lacking(core) && !core->membership->unproven_noted) {
+	if (core->membership->unproven && !core->membership->unproven_noted &&
+		proof_lacking(core)) {
 		core->membership->unproven_noted = true;
 		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL,
 			slice_of(NULL, 0));
@@ -236,8 +237,8 @@ void proof_beat(struct core *core) {
 /* The node has been told of a later configuration for long, and too few of those whom it believes
  * say so. */
 bool proof_lacking(const struct core *core) {
-	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
-	return core->membership->unproven && alone &&
+	return core->membership->unproven &&
+		(core->durable.config.epoch == 0 || in_doubt(core)) &&
 		instant_elapsed_short(core->membership->unproven_at,
 			core->membership->unproven_since) > UNPROVEN_LONG;
 }

@@ -433,7 +433,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	if (key_index(key)) {
 		index_drop(core, key, r);
 	}
-	if (key_is_live(core, key)) {
+	if (core->copied && key_is_live(core, key)) {
 		core->observers->record_lost(core, key, r,
 			instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}

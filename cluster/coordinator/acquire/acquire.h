@@ -173,9 +173,6 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 /* The home has answered the entry. May free the operation. */
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
 
-/* Lets all requests look for their homes again, if some of them found none. */
-void attempt_rehome_beat(struct core *core);
-
 /* Lets all requests look for their homes again, in pieces; begins with the first. */
 void attempt_rehome_all(struct core *core);
 

@@ -203,12 +203,6 @@ void attempt_rehome_all(struct core *core) {
 	attempt_rehome_go_on(core);
 }
 
-void attempt_rehome_beat(struct core *core) {
-	if (core->coordinator.home_missing) {
-		attempt_rehome_all(core);
-	}
-}
-
 /* Returns the lock terms under which the key is held. A home that refuses an entry does not say
  * them, but mostly this node has the record, too. */
 static struct terms terms_in_the_way(const struct core *core, const struct op *op,
