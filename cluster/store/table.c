@@ -2,10 +2,6 @@
  * does not exist: whoever looks a key up sees only what is alive at the time of this step. */
 #include "store.h"
 
-struct slice key_name(const struct key *key) {
-	return slice_of(key->name, key->size);
-}
-
 struct key *table_peek_hashed(const struct table *t, struct slice name, uint64_t hash) {
 	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
 		struct key *key = CONTAINER_OF(n, struct key, node);
@@ -81,25 +77,6 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
 
 struct key *table_make(struct core *core, struct slice name) {
 	return table_make_in(core, core->store.live, name);
-}
-
-struct key_more *table_more(struct core *core, struct key *key) {
-	struct key_more *more = key_more(key);
-	if (more == NULL) {
-		more = alloc_new(&core->alloc, sizeof *more);
-		if (more == NULL) {
-			COUNT(core, no_memory);
-			return NULL;
-		}
-		more->name = key_name(key);
-		more->key = key;
-		more->promises = key_promises(key);
-		for (uint32_t i = 0; i < WAITS_KINDS; i++) {
-			list_init(&more->waits[i]);
-		}
-		key->rare = (uintptr_t)more | KEY_HAS_MORE;
-	}
-	return more;
 }
 
 /* Tells whether anybody waits for a key that has this, in any way. */
@@ -333,15 +310,6 @@ void table_swap(struct core *core) {
 }
 
 /* ---- records ---- */
-struct record *key_record_behind(const struct key *key, struct id128 lock_id) {
-	struct record *r = key->held;
-	if (key_index(key)) {
-		return index_record(key_index(key), lock_id);
-	}
-	while ((r = r->next) != NULL && !id128_equal(r->lock_id, lock_id)) {
-	}
-	return r;
-}
 
 /* Returns the pointer that points at the record. */
 static struct record **link_of(struct key *key, const struct record *r) {
@@ -385,17 +353,6 @@ struct record *key_bind(struct core *core, struct key *key, struct record *r, ui
 	}
 	struct record **at = link_of(key, r);
 	return record_bind(core, at, binding) ? moved(key, r, at) : NULL;
-}
-
-uint32_t key_count(const struct key *key, uint32_t most) {
-	if (key_index(key)) {
-		return key_index(key)->count < most ? key_index(key)->count : most;
-	}
-	uint32_t count = 0;
-	for (const struct record *r = key->held; r && count < most; r = r->next) {
-		count++;
-	}
-	return count;
 }
 
 void key_note_contested(struct core *core, const struct key *key, bool before) {
