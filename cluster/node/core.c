@@ -321,25 +321,23 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	handlers[m->kind](core, from, m);
 }
 
-static void say_to_self(struct core *core) {
-	const struct message *m;
-	do {
-		while ((m = out_take_local(core)) != NULL) {
-			step_message(core, core->self, m);
-		}
-	} while (((core->engine.pending & PENDING_GROUPS) && group_run(core)) ||
-		((core->engine.pending & PENDING_LINE) && report_run(core)));
-}
-
 /* Handles what the node says to itself. Then it loses the links that have failed meanwhile, one
  * after the other, while nothing else is under way, and handles what that made the node say. Each
  * link fails once at most, so this ends. */
 static __attribute__((noinline)) void settle_all(struct core *core) {
-	say_to_self(core);
-	while (core->engine.failed) {
-		peers_lose_failed(core);
-		say_to_self(core);
-	}
+	const struct message *m;
+	bool more;
+	do {
+		while ((m = out_take_local(core)) != NULL) {
+			step_message(core, core->self, m);
+		}
+		more = ((core->engine.pending & PENDING_GROUPS) && group_run(core)) ||
+			((core->engine.pending & PENDING_LINE) && report_run(core));
+		if (!more && core->engine.failed) {
+			peers_lose_failed(core);
+			more = true;
+		}
+	} while (more);
 }
 
 /* Mostly there is nothing to do. */
