@@ -43,17 +43,7 @@ static bool copy(struct event_box *box, struct slice *bytes) {
 	return from.size == 0 || arena_copy(&box->bytes, from, bytes) == 0;
 }
 
-/* A request to let go of a key is not logged, because it goes to all nodes by itself. Events that
- * cannot be kept for those who watch here are logged all the same, because the replicas have not
- * missed them (section 7, Events for those who watch at a replica). */
-void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
-	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0
-		: core->changes.event_feeds &&
-			watch_event->kind != WATCH_EVENT_ASKED) {
-		/* It is logged that events were missed, even if no follower has said yet that
-		 * somebody watches there, so that the log's number goes up. */
-		log_append_watch_event(core, watch_event);
-	}
+static void keep(struct core *core, const struct core_watch_event *watch_event) {
 	struct event_box *box = core->changes.watch_event_wanted ? out_event_box(core) : NULL;
 	if (box == NULL) {
 		return;
@@ -68,6 +58,20 @@ void watch_event_tell(struct core *core, const struct core_watch_event *watch_ev
 	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) &&
 		copy(box, &n->value) && copy(box, &n->label));
 	box->count += !box->lost;
+}
+
+/* A request to let go of a key is not logged, because it goes to all nodes by itself. Events that
+ * cannot be kept for those who watch here are logged all the same, because the replicas have not
+ * missed them (section 7, Events for those who watch at a replica). */
+void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
+	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0
+		: core->changes.event_feeds &&
+			watch_event->kind != WATCH_EVENT_ASKED) {
+		/* It is logged that events were missed, even if no follower has said yet that
+		 * somebody watches there, so that the log's number goes up. */
+		log_append_watch_event(core, watch_event);
+	}
+	keep(core, watch_event);
 }
 
 /* A node that recovers does not tell one by one what snapshots bring, and so it does not tell the

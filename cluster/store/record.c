@@ -125,7 +125,7 @@ struct record *record_with_value(struct core *core, struct slice value, struct b
 void record_free(struct core *core, struct record *r) {
 	if (r) {
 		record_origin_give(core, r->origin);
-		alloc_free(&core->alloc, r, record_size(r));
+		alloc_free(&core->alloc, r, size_with(bytes_of(r)));
 	}
 }
 
