@@ -39,8 +39,9 @@ struct log_entry {
 
 /* ---- log.c ---- */
 
-/* Something has happened to this record. */
-void log_append(struct core *core, struct slice key, struct id128 lock_id);
+/* Something has happened to this record; or (not NULL) this is a watch event that fits. */
+void log_append(struct core *core, struct slice key, struct id128 lock_id,
+	const struct core_watch_event *watch_event);
 /* Appends a watch event for the followers that want them. */
 void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event);
 /* The node starts, or the live table has been replaced. Nobody can go on from a place in the log

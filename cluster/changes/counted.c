@@ -141,7 +141,7 @@ void counted_epoch(struct core *core) {
 /* Once a quorum of the masters votes in the new epoch, it no longer listens to the nodes that were
  * left out. */
 static void who_was_left_out(struct core *core) {
-	if (core->changes.left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
+	if (core_votes(core) && epoch_voters(core) >= core->quorum) {
 		core->changes.left_out = false;
 		missed(core);
 	}
@@ -149,7 +149,9 @@ static void who_was_left_out(struct core *core) {
 
 /* Says the counts of nodes that cannot say them themselves. */
 void counted_beat(struct core *core) {
-	who_was_left_out(core);
+	if (core->changes.left_out) {
+		who_was_left_out(core);
+	}
 	if (!core_votes(core) || ++core->changes.counted_beats % BEATS_SAY) {
 		return;
 	}

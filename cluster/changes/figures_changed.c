@@ -18,17 +18,6 @@ static void remember(struct core *core, const struct key *key, const struct reco
 	}
 }
 
-static void lost(struct core *core, const struct key *key, const struct record *r,
-	enum figure_lost cause) {
-	core->changes.lost[cause]++;
-	if (core->changes.lost_last) {
-		remember(core, key, r, cause);
-	}
-	if (key->group < KEY_GROUPS_MAX) {
-		core->changes.group_lost[key->group]++;
-	}
-}
-
 void figures_changed(struct core *core, const struct key *key, const struct record *r,
 	enum record_change what) {
 	if (what == RECORD_GRANTED && core->changes.granted) {
@@ -44,7 +33,14 @@ void figures_changed(struct core *core, const struct key *key, const struct reco
 	buckets_add(&core->changes.holds, record_age(r, core->now));
 	if (what == RECORD_RELEASED) {
 		core->changes.releases++;
-	} else {
-		lost(core, key, r, what == RECORD_EXPIRED ? FIGURE_EXPIRED : FIGURE_TAKEN);
+		return;
+	}
+	const enum figure_lost cause = what == RECORD_EXPIRED ? FIGURE_EXPIRED : FIGURE_TAKEN;
+	core->changes.lost[cause]++;
+	if (core->changes.lost_last) {
+		remember(core, key, r, cause);
+	}
+	if (key->group < KEY_GROUPS_MAX) {
+		core->changes.group_lost[key->group]++;
 	}
 }

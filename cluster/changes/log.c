@@ -160,7 +160,7 @@ static __attribute__((noinline)) bool store(struct core *core, struct slice key,
 }
 
 /* While there is nobody who could follow, only the number goes up. */
-static void append(struct core *core, struct slice key, struct id128 lock_id,
+void log_append(struct core *core, struct slice key, struct id128 lock_id,
 	const struct core_watch_event *watch_event) {
 	struct log *log = &core->changes.log;
 	if (core->self >= core->masters) {
@@ -172,14 +172,14 @@ static void append(struct core *core, struct slice key, struct id128 lock_id,
 	core->counts[COUNT_log_lost] += wanted && !stored;
 	log->next++;
 	if (!stored) {
-		drop_chunks(core);
+		if (log->count > 0) {
+			drop_chunks(core);
+		}
 		log->oldest = log->next;
 	}
-	core->observers->logged(core);
-}
-
-void log_append(struct core *core, struct slice key, struct id128 lock_id) {
-	append(core, key, lock_id, NULL);
+	if (core->changes.feeds > 0) {
+		core->observers->logged(core);
+	}
 }
 
 /* Where the event does not fit, the log says that events of its key were missed. */
@@ -189,7 +189,7 @@ void log_append_watch_event(struct core *core, const struct core_watch_event *wa
 	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size +
 		watch_event_size(watch_event) <= core->changes.log.chunk_bytes;
 	const struct core_watch_event *kept = fits ? watch_event : &missed;
-	append(core, kept->key, kept->lock_id, kept);
+	log_append(core, kept->key, kept->lock_id, kept);
 }
 
 void log_new_id(struct core *core) {

@@ -172,7 +172,7 @@ static void answer(struct core *core, const struct key *key, struct refused *q,
 		if (core->changes.event_feeds == 0) {
 			/* A replica at which somebody begins to watch just now is to hear that
 			 * events were missed. */
-			log_append(core, name, q->lock_id);
+			log_append(core, name, q->lock_id, NULL);
 		}
 		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, number, q->record);
 		watch_event_of(core, q->ended ? q->how : WATCH_EVENT_RELEASED, name, number,
@@ -255,18 +255,18 @@ static void answer_write(struct core *core, enum core_watch_event_kind kind, str
 static void tell_before(struct core *core, enum core_watch_event_kind kind, const struct key *key,
 	const struct record *r) {
 	const struct slice name = key_name(key);
+	const bool acquired = kind == WATCH_EVENT_ACQUIRED;
 	if (missed_any(core)) {
 		answer_write(core, kind, name, r);
+		if (acquired) {
+			forget_commit(core, name, r->lock_id);
+			answer_before(core, key, r, name, r);
+		}
 	}
-	if (kind != WATCH_EVENT_ACQUIRED) {
-		return;
-	}
-	forget_commit(core, name, r->lock_id);
-	answer_before(core, key, r, name, r);
-	if (watch_event_late(core, key_number(key), r)) {
+	if (acquired && watch_event_late(core, key_number(key), r)) {
 		tell_missed(core, name);
 	}
-	if (written_later(core, r)) {
+	if (acquired && written_later(core, r)) {
 		COUNT(core, value_missed);
 		watch_events_missed_of(core, name);
 	}

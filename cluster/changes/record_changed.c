@@ -79,11 +79,11 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	if (!r->digested) {
 		digest_join(core, key, r);
 	}
-	if (follows[what].copied && live) {
+	if (core->copied && follows[what].copied && live) {
 		core->observers->record_copied(core, key, r);
 	}
 	if (follows[what].log && live) {
-		log_append(core, key_name(key), r->lock_id);
+		log_append(core, key_name(key), r->lock_id, NULL);
 	}
 	if (live) {
 		figures_changed(core, key, r, what);
@@ -124,7 +124,9 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 		record_changed(core, key, r, RECORD_CLOSED);
 		r->closed = true;
 		record_shorten(core, key, r, record_delay(r));
-		core->observers->record_lost(core, key, r, record_delay(r));
+		if (core->copied) {
+			core->observers->record_lost(core, key, r, record_delay(r));
+		}
 		table_settle(core, key);
 	} else {
 		record_drop(core, key, r, RECORD_LOST);

@@ -23,10 +23,8 @@ struct told {
 
 /* ---- telling ---- */
 
-static bool room(struct core *core, struct event_box *box) {
-	if (box->count < box->capacity) {
-		return true;
-	}
+/* Makes the box larger. False: it is as large as it may be, or there is no memory. */
+static bool grow(struct core *core, struct event_box *box) {
 	size_t wanted = box->capacity ? 2 * box->capacity : 16;
 	struct core_watch_event *p = wanted > WATCH_EVENT_MAX ? NULL
 		: alloc_resize(&core->alloc, box->watch_event, box->capacity * sizeof *p,
@@ -50,7 +48,7 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
 	if (box == NULL) {
 		return;
 	}
-	if (box->lost || !room(core, box)) {
+	if (box->lost || (box->count == box->capacity && !grow(core, box))) {
 		/* In its place the driver is told that events were missed. */
 		box->lost++;
 		return;
@@ -120,7 +118,8 @@ static struct told told_of(const struct core *core, uint64_t key) {
 		.exclusive = core->changes.told_before };
 }
 
-/* Makes room for a key: the one of its set whose tokens are lowest is forgotten. */
+/* Makes room for a key that is not in the cache: the one of its set whose tokens are lowest is
+ * forgotten. */
 static struct told *told_add(struct core *core, uint64_t key) {
 	struct told *set = &core->changes.told[key % TOLD_SETS * TOLD_WAYS], *at = &set[0];
 	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
@@ -128,7 +127,8 @@ static struct told *told_add(struct core *core, uint64_t key) {
 	}
 	core->changes.told_before = at->any > core->changes.told_before
 		? at->any : core->changes.told_before;
-	*at = told_of(core, key);
+	*at = (struct told){ .key = key, .any = core->changes.told_before,
+		.exclusive = core->changes.told_before };
 	return at;
 }
 
@@ -220,25 +220,6 @@ bool watch_event_init(struct core *core) {
 
 void watch_event_done(struct core *core) {
 	alloc_free(&core->alloc, core->changes.told, TOLD_BYTES);
-}
-
-/* ---- the driver's side ---- */
-
-const struct core_watch_event *core_out_watch_event(struct core_out *out) {
-	struct core *core = out_core(out);
-	struct event_box *box = out_box(out);
-	if (!persist_may_leave(core)) {
-		return NULL;
-	}
-	if (box->read < box->count) {
-		return &box->watch_event[box->read++];
-	}
-	if (box->lost) {
-		core->counts[COUNT_watch_event_lost] += box->lost;
-		box->lost = 0;
-		return &box->missed;
-	}
-	return NULL;
 }
 
 void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key),

@@ -24,7 +24,6 @@ void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m)
 }
 
 void op_ask_all(struct core *core, struct op *op, struct message *m) {
-	m->same = out_same(core);
 	out_keep(core, m);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		op_ask(core, op, i, m);

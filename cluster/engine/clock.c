@@ -22,13 +22,10 @@ bool clock_within(const struct core *core, uint64_t clock) {
 		(clock <= core->engine.clock_limit || clock <= clock_limit_grown(core)));
 }
 
-static uint64_t clock_most_of(const struct core *core, uint64_t grown) {
-	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX);
-	return grown < bound ? grown : bound;
-}
-
 uint64_t clock_most(const struct core *core) {
-	return clock_most_of(core, clock_limit_grown(core));
+	const uint64_t grown = clock_limit_grown(core),
+		bound = clock_later(core->clock, CLOCK_JUMP_MAX);
+	return grown < bound ? grown : bound;
 }
 
 uint64_t clock_most_since(const struct core *core, struct instant since) {
@@ -45,9 +42,9 @@ void clock_limit_raise(struct core *core, uint64_t limit) {
 
 void clock_raise(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
-		const uint64_t grown = clock_limit_grown(core),
-			most = clock_most_of(core, grown);
-		clock_limit_raise(core, clock > most && clock <= grown ? clock : most);
+		const uint64_t most = clock_most(core);
+		clock_limit_raise(core, clock > most && clock <= clock_limit_grown(core) ? clock
+			: most);
 		core->clock = clock;
 		ceiling_raise(core);
 	}

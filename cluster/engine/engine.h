@@ -48,12 +48,9 @@ void out_send(struct core *core, uint32_t peer, const struct message *m);
 struct message *out_answer(struct core *core, uint32_t peer, enum message_kind kind,
 	const struct message *to);
 /* Copies the bytes of a message that is sent several times in this step, so that out_send need not
- * copy them each time. The message points to the copy then. Without memory it stays as it is. */
+ * copy them each time. The message points to the copy then. Without memory its bytes stay where
+ * they are. It also gets a number (struct message, `same`). */
 void out_keep(struct core *core, struct message *m);
-/* Returns a number for struct message, `same`. */
-static inline uint64_t out_same(struct core *core) {
-	return ++core->engine.same;
-}
 /* Takes the next message to the node itself, which stays where it is until the next call. NULL:
  * there is none. */
 const struct message *out_take_local(struct core *core);
@@ -71,7 +68,6 @@ bool out_copy(struct core *core, struct slice from, struct slice *to);
 void *out_room(struct core *core, size_t size);
 /* Returns where watch events of this step go; NULL: no step is under way. */
 struct event_box *out_event_box(struct core *core);
-struct event_box *out_box(struct core_out *out);
 /* Adds a note for the operator's log. `text` has static storage. */
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
 	const char *text, struct slice key);
@@ -134,7 +130,7 @@ void persist_start(struct core *core);
 void persist_changed(struct core *core);
 /* The driver has written the state with the number `seq`, or (ok false) could not write it. */
 void persist_done(struct core *core, uint64_t seq, bool ok);
-/* Tries again to write what could not be written. */
+/* Tries again to write what could not be written, if it is time for that. */
 void persist_beat(struct core *core);
 /* Raises the clock reservation if half of the last block is used. */
 void ceiling_raise(struct core *core);

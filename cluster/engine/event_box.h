@@ -1,5 +1,5 @@
-/* event_box.h: watch events on their way to the driver. Part of the outbox; only watch_event.c
- * looks into it. */
+/* event_box.h: watch events on their way to the driver. Part of the outbox; only outbox.c and
+ * watch_event.c look into it. */
 #ifndef PAWL_CLUSTER_EVENT_BOX_H
 #define PAWL_CLUSTER_EVENT_BOX_H
 
@@ -26,12 +26,5 @@ struct event_box {
 
 void event_box_init(struct event_box *box, const struct allocator *alloc);
 void event_box_done(struct event_box *box, const struct allocator *alloc);
-/* Frees what was read, if nothing else is left. */
-static inline void event_box_clear(struct event_box *box) {
-	if (box->read == box->count) {
-		box->read = box->count = 0;
-		arena_reset(&box->bytes);
-	}
-}
 
 #endif

@@ -41,7 +41,7 @@ struct observers {
 	 * -1. */
 	void (*peers_moved)(struct core *core, const int from[NODES_MAX]);
 
-	/* Something was appended to the log. */
+	/* Something was appended to the log, which somebody follows. */
 	void (*logged)(struct core *core);
 	/* The log begins anew, so nobody can go on from a place in it. */
 	void (*log_ends)(struct core *core);
@@ -58,8 +58,9 @@ struct observers {
 	 * before the record is dropped. */
 	void (*record_changed)(struct core *core, struct key *key, struct record *r,
 		enum record_change what);
-	/* A record of the live table is about to be dropped, or nobody holds it any more. Its key
-	 * stays closed for `closed` nanoseconds nevertheless. */
+	/* Those who copy the live table are to be told that a record of it is about to be dropped,
+	 * or that nobody holds it any more. Its key stays closed for `closed` nanoseconds
+	 * nevertheless. Only to be called while core->copied, like record_copied. */
 	void (*record_lost)(struct core *core, const struct key *key, const struct record *r,
 		span_ns closed);
 	/* Something is remembered of a lock_id that has ended (store/tombstones.c). Those who copy

@@ -84,12 +84,8 @@ void core_out_free(struct core_out *out) {
 	alloc_free(a, out, sizeof *out);
 }
 
-/* Makes room for one more element in an array that doubles. False: no memory. */
-static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t count,
-	size_t size) {
-	if (count < *capacity) {
-		return true;
-	}
+/* Doubles an array that is full. False: no memory. */
+static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t size) {
 	size_t wanted = *capacity ? 2 * *capacity : 16;
 	void *p = alloc_resize(a, *array, *capacity * size, wanted * size);
 	if (p == NULL) {
@@ -103,17 +99,6 @@ static bool grow(const struct allocator *a, void **array, size_t *capacity, size
 static void queue_clear(struct core_out *out, struct queue *q) {
 	out->queued -= q->count;
 	q->count = q->sent = q->in_frame = q->bytes = 0;
-}
-
-/* Moves the slice to a copy of its bytes at `at`, if the message's kind carries them. Returns the
- * place behind the copy. */
-static uint8_t *keep(uint8_t *at, uint32_t carried, struct slice *bytes) {
-	if (carried == 0 || bytes->size == 0) {
-		return at;
-	}
-	uint8_t *end = slice_put(at, *bytes);
-	*bytes = slice_of(at, bytes->size);
-	return end;
 }
 
 /* Returns how many bytes of byte strings the message has, of those that its kind carries. */
@@ -131,12 +116,17 @@ static __attribute__((noinline)) size_t copy_bytes(struct core *core, struct mes
 	if (at == NULL) {
 		return SIZE_MAX;
 	}
-	at = keep(at, fields & F_KEY, &m->key);
-	at = keep(at, fields & F_OWNER, &m->owner);
-	at = keep(at, fields & F_IDENTITY, &m->identity);
-	at = keep(at, fields & F_VALUE, &m->value);
-	at = keep(at, fields & F_BLOB, &m->blob);
-	keep(at, fields & F_LABEL, &m->label);
+	const struct { uint32_t field; struct slice *string; } strings[] = { { F_KEY, &m->key },
+		{ F_OWNER, &m->owner }, { F_IDENTITY, &m->identity }, { F_VALUE, &m->value },
+		{ F_BLOB, &m->blob }, { F_LABEL, &m->label } };
+	for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+		struct slice *s = strings[i].string;
+		if ((fields & strings[i].field) && s->size > 0) {
+			memcpy(at, s->data, s->size);
+			s->data = at;
+			at += s->size;
+		}
+	}
 	return bytes;
 }
 
@@ -151,6 +141,7 @@ static inline size_t keep_bytes(struct core *core, struct message *m) {
 void out_keep(struct core *core, struct message *m) {
 	const size_t bytes = keep_bytes(core, m);
 	m->kept = bytes == SIZE_MAX ? 0 : bytes;
+	m->same = ++core->engine.same;
 }
 
 /* A message that cannot be queued is a message that the network lost, and that happens only
@@ -170,9 +161,8 @@ static inline struct message *next_place(struct core *core, uint32_t peer) {
 		return NULL;
 	}
 	struct queue *q = &core->out->peers[peer];
-	if ((!own && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) ||
-		!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
-			sizeof *q->messages)) {
+	if ((!own && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || (q->count == q->capacity &&
+		!grow(&core->alloc, (void **)&q->messages, &q->capacity, sizeof *q->messages))) {
 		lose(core, peer);
 		return NULL;
 	}
@@ -268,7 +258,7 @@ bool out_reserve_reply(struct core *core) {
 	 * memory. */
 	while (out->replies_capacity < out->replies_count + core->engine.caller_count + 1) {
 		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity,
-			out->replies_capacity, sizeof *out->replies)) {
+			sizeof *out->replies)) {
 			return false;
 		}
 	}
@@ -300,15 +290,12 @@ struct event_box *out_event_box(struct core *core) {
 	return core->out ? &core->out->watch_event : NULL;
 }
 
-struct event_box *out_box(struct core_out *out) {
-	return &out->watch_event;
-}
-
 /* Copies the note. */
 static void note(struct core *core, const struct core_note *from) {
 	struct core_out *out = core->out;
-	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes,
-		&out->notes_capacity, out->notes_count, sizeof *out->notes)) {
+	if (out->notes_count >= 256 || (out->notes_count == out->notes_capacity &&
+		!grow(&core->alloc, (void **)&out->notes, &out->notes_capacity,
+			sizeof *out->notes))) {
 		/* The log has one line less then. */
 		return;
 	}
@@ -459,6 +446,22 @@ const struct core_reply *core_out_reply(struct core_out *out) {
 	return &out->replies[out->replies_read++];
 }
 
+const struct core_watch_event *core_out_watch_event(struct core_out *out) {
+	struct event_box *box = &out->watch_event;
+	if (!persist_may_leave(out->core)) {
+		return NULL;
+	}
+	if (box->read < box->count) {
+		return &box->watch_event[box->read++];
+	}
+	if (box->lost) {
+		out->core->counts[COUNT_watch_event_lost] += box->lost;
+		box->lost = 0;
+		return &box->missed;
+	}
+	return NULL;
+}
+
 const struct core_note *core_out_note(struct core_out *out) {
 	return out->notes_read < out->notes_count ? &out->notes[out->notes_read++] : NULL;
 }
@@ -479,8 +482,12 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 }
 
 void core_out_clear(struct core_out *out) {
+	struct event_box *events = &out->watch_event;
 	out->core->engine.turn_over = true;
-	event_box_clear(&out->watch_event);
+	if (events->read == events->count) {
+		events->read = events->count = 0;
+		arena_reset(&events->bytes);
+	}
 	if (out->queued == 0) {
 		arena_reset(&out->message_bytes);
 	}

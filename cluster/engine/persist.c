@@ -54,7 +54,7 @@ void persist_done(struct core *core, uint64_t seq, bool ok) {
 }
 
 void persist_beat(struct core *core) {
-	if (core->engine.persist_again && instant_expired(core->now, core->engine.persist_retry)) {
+	if (instant_expired(core->now, core->engine.persist_retry)) {
 		core->engine.persist_again = false;
 		out_persist(core);
 	}

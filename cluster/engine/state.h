@@ -119,7 +119,7 @@ static inline size_t record_terms_size(const struct record *r) {
 /* Returns the lock terms of a record but its binding, put together from its fields and bytes. */
 static inline struct terms record_plain_terms(const struct record *r) {
 	struct terms t = { .of = MODE_EXCLUSIVE };
-	if (record_terms_size(r)) {
+	if (r->terms_words > 0) {
 		memcpy(&t, r->bytes, sizeof t);
 	}
 	t.of = r->of;
@@ -129,7 +129,7 @@ static inline struct terms record_plain_terms(const struct record *r) {
 /* Returns the permit numbers of a semaphore's record; of any other record, none. */
 static inline struct permits record_set(const struct record *r) {
 	struct permits set = { { 0, 0 } };
-	if (record_terms_size(r)) {
+	if (r->terms_words > 0) {
 		memcpy(&set, r->bytes + offsetof(struct terms, set), sizeof set);
 	}
 	return set;
@@ -137,7 +137,11 @@ static inline struct permits record_set(const struct record *r) {
 
 /* Returns the lock delay of a record, in nanoseconds. */
 static inline span_ns record_delay(const struct record *r) {
-	return record_plain_terms(r).delay;
+	span_ns delay = 0;
+	if (r->terms_words > 0) {
+		memcpy(&delay, r->bytes + offsetof(struct terms, delay), sizeof delay);
+	}
+	return delay;
 }
 
 /* record.since_low and since_high count units of 2^16 ns, which are 66 us. They go round once in
@@ -386,6 +390,9 @@ struct core {
 
 	/* How many snapshots are being sent to other nodes. */
 	uint32_t snapshots;
+	/* Somebody copies the live table, or this node builds another one: who changes a record
+	 * tells those who copy (recovery_copies_changed). */
+	bool copied;
 	/* What this node, as a replica, receives from the master that it follows. */
 	struct follow follow;
 	/* The table of peers, by peer index. */

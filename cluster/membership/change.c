@@ -249,8 +249,7 @@ static bool may_take_its_place(struct core *core, uint32_t peer) {
 /* With auto_replace, the first voting master gives a node that came back with a new identity its
  * place again. */
 static void auto_replace(struct core *core) {
-	if (!core->membership->auto_replace || !core_votes(core) ||
-		core->membership->change.state != CHANGE_IDLE) {
+	if (!core_votes(core) || core->membership->change.state != CHANGE_IDLE) {
 		return;
 	}
 	for (uint32_t i = 0; i < core->self; i++) {
@@ -275,9 +274,15 @@ static void auto_replace(struct core *core) {
 }
 
 void change_beat(struct core *core) {
-	finish_for_other(core);
-	auto_replace(core);
-	go_on(core);
+	if (core->durable.decree_config.epoch > core->config.epoch) {
+		finish_for_other(core);
+	}
+	if (core->membership->auto_replace) {
+		auto_replace(core);
+	}
+	if (core->membership->change.state != CHANGE_IDLE) {
+		go_on(core);
+	}
 }
 
 /* ---- the request ---- */

@@ -202,7 +202,10 @@ void proof_epoch(struct core *core) {
 
 /* The operator is told once the quorum has been away for a request_timeout. A node that is in no
  * configuration does not know who votes. */
-static void note_quorum(struct core *core, uint32_t voters) {
+void proof_beat(struct core *core) {
+	const uint32_t voters = epoch_voters(core);
+	core->membership->voters_at = voters >= core->quorum ? core->now
+		: core->membership->voters_at;
 	const bool away = voters < core->quorum && core_born(core) &&
 		core_peer_is_member(core, core->self);
 	const bool lost = away && (core->membership->quorum_lost ||
@@ -213,20 +216,14 @@ static void note_quorum(struct core *core, uint32_t voters) {
 		out_note(core, lost ? NOTE_QUORUM_LOST : NOTE_QUORUM_BACK, core->self, voters, NULL,
 			slice_of(NULL, 0));
 	}
-}
-
-void proof_beat(struct core *core) {
-	const uint32_t voters = epoch_voters(core);
-	core->membership->voters_at = voters >= core->quorum ? core->now
-		: core->membership->voters_at;
-	note_quorum(core, voters);
 	if (core->membership->unproven &&
 		instant_elapsed_short(core->now, core->membership->unproven_at) >
 			PASSED_ON_TIMEOUTS * core->config.request_timeout) {
 		/* Whoever said so no longer says it. */
 		core->membership->unproven = core->membership->unproven_noted = false;
 	}
-	if (proof_lacking(core) && !core->membership->unproven_noted) {
+	if (core->membership->unproven && !core->membership->unproven_noted &&
+		proof_lacking(core)) {
 		core->membership->unproven_noted = true;
 		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL,
 			slice_of(NULL, 0));
@@ -236,8 +233,8 @@ void proof_beat(struct core *core) {
 /* The node has been told of a later configuration for long, and too few of those whom it believes
  * say so. */
 bool proof_lacking(const struct core *core) {
-	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
-	return core->membership->unproven && alone &&
+	return core->membership->unproven &&
+		(core->durable.config.epoch == 0 || in_doubt(core)) &&
 		instant_elapsed_short(core->membership->unproven_at,
 			core->membership->unproven_since) > UNPROVEN_LONG;
 }

@@ -220,6 +220,43 @@ void core_free(struct core *core) {
 
 /* ---- one step ---- */
 
+/* Who waits for a time, or sees to it that nothing stands still for long, hears of each beat. Those
+ * who mostly do neither are asked only when they do. */
+static void beat(struct core *core) {
+	peers_beat(core);
+	peer_table_beat(core);
+	if (core->engine.persist_again) {
+		persist_beat(core);
+	}
+	if (core->state == CORE_UNBORN) {
+		birth_go_on(core);
+	}
+	recovery_beat(core);
+	if (core->recovery->transfer.kind != STATE_TRANSFER_NONE) {
+		state_transfer_beat(core);
+	}
+	change_beat(core);
+	proof_beat(core);
+	if (core->coordinator.home_missing || core->membership->quorum_lost ||
+		core->coordinator.no_quorum) {
+		attempt_beat(core, core->membership->quorum_lost);
+	}
+	if (core->state == CORE_FOLLOWING) {
+		follow_beat(core);
+	}
+	sync_beat(core);
+	granted_beat(core);
+	if (core->node.oldest.wanted) {
+		figures_beat(core);
+	}
+	if (core->changes.refused.count > 0 || core->changes.missed_under_way) {
+		missed_beat(core);
+	}
+	counted_beat(core);
+	timer_at(core, &core->node.beat, TIMER_NODE,
+		instant_add(core->now, core->config.request_timeout / 4));
+}
+
 static void timer_fired(struct core *core, struct timer *t) {
 	switch ((enum timer_kind)t->wheel.kind) {
 	case TIMER_KEY: {
@@ -233,25 +270,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		op_timer(core, CONTAINER_OF(t, struct op, timer));
 		break;
 	case TIMER_NODE:
-		peers_beat(core);
-		peer_table_beat(core);
-		persist_beat(core);
-		if (core->state == CORE_UNBORN) {
-			birth_go_on(core);
-		}
-		recovery_beat(core);
-		state_transfer_beat(core);
-		change_beat(core);
-		proof_beat(core);
-		attempt_beat(core, core->membership->quorum_lost);
-		follow_beat(core);
-		sync_beat(core);
-		granted_beat(core);
-		figures_beat(core);
-		missed_beat(core);
-		counted_beat(core);
-		timer_at(core, &core->node.beat, TIMER_NODE,
-			instant_add(core->now, core->config.request_timeout / 4));
+		beat(core);
 		break;
 	case TIMER_FEED:
 		feed_timer(core);

@@ -96,34 +96,9 @@ static void table_swapped(struct core *core, struct table *old) {
 	watch_events_another_table(core);
 }
 
-static void logged(struct core *core) {
-	if (log_followed(core)) {
-		feed_logged(core);
-	}
-}
-
-/* Tells whether somebody copies the live table, or this node builds another one. It is rare, and
- * those who ask are to cost little otherwise. */
-static inline bool copies(const struct core *core) {
-	return core->snapshots > 0 || core->recovery->transfer.kind != STATE_TRANSFER_NONE;
-}
-
-static void record_copied(struct core *core, const struct key *key, const struct record *r) {
-	if (copies(core)) {
-		snapshot_changed(core, key, r);
-	}
-}
-
 static void lock_ended(struct core *core, struct slice key, struct id128 lock_id) {
-	if (copies(core)) {
+	if (core->copied) {
 		snapshot_released(core, key, lock_id);
-	}
-}
-
-static void record_lost(struct core *core, const struct key *key, const struct record *r,
-	span_ns closed) {
-	if (copies(core)) {
-		snapshot_lost(core, key, r, closed);
 	}
 }
 
@@ -146,16 +121,16 @@ const struct observers node_observers = {
 	.peer_added = change_peer_added,
 	.peer_dropped = peer_dropped,
 	.peers_moved = op_permute,
-	.logged = logged,
+	.logged = feed_logged,
 	.log_ends = feed_stop_all,
 	.watched = follow_watched,
 	.table_ends = table_ends,
 	.table_swapped = table_swapped,
 	.table_emptied = follow_room,
 	.record_changed = record_changed,
-	.record_lost = record_lost,
+	.record_lost = snapshot_lost,
 	.lock_ended = lock_ended,
-	.record_copied = record_copied,
+	.record_copied = snapshot_changed,
 	.key_opened = queue_record_ended,
 	.key_ended = key_ended,
 	.key_changed = key_changed,

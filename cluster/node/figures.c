@@ -18,7 +18,7 @@ static void begin_again(struct core *core, struct oldest *o) {
 void figures_beat(struct core *core) {
 	struct oldest *o = &core->node.oldest;
 	const struct map *keys = &core->store.live->keys;
-	if (!o->wanted || !instant_expired(core->now, o->next)) {
+	if (!instant_expired(core->now, o->next)) {
 		return;
 	}
 	o->next = instant_add(core->now, WALK_EVERY);

@@ -2,25 +2,9 @@
  * inside itself reads so. It changes nothing. */
 #include "node.h"
 
-static const struct key *inspect_hashed(const struct core *core, struct slice name,
-	uint64_t hash) {
-	for (const struct map_node *n = map_first(&core->store.live->keys, hash); n;
-		n = map_next(n)) {
-		const struct key *key = CONTAINER_OF(n, struct key, node);
-		if (slice_equal(key_name(key), name)) {
-			return key;
-		}
-	}
-	return NULL;
-}
-
-static const struct key *inspect_key(const struct core *core, struct slice name) {
-	return inspect_hashed(core, name, table_hash(core, name));
-}
-
 bool core_inspect_holders(const struct core *core, struct slice name, struct instant now,
 	uint32_t most, bool (*visit)(void *ctx, const struct core_entry *entry), void *ctx) {
-	const struct key *key = inspect_key(core, name);
+	const struct key *key = table_peek(core, name);
 	uint32_t count = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
 		const struct core_entry entry = entry_of(core, r, now);
@@ -39,7 +23,8 @@ bool core_inspect_holders(const struct core *core, struct slice name, struct ins
 
 uint64_t core_value_bytes(const struct core *core, struct core_request *request) {
 	request->key_hash = table_hash(core, request->key);
-	const struct key *key = inspect_hashed(core, request->key, request->key_hash);
+	const struct key *key = table_peek_hashed(core->store.live, request->key,
+		request->key_hash);
 	uint64_t bytes = 0;
 	uint32_t looked = 0;
 	for (const struct record *r = key ? key->held : NULL; r && looked < VALUES_LOOKED_AT;
@@ -68,7 +53,7 @@ static bool inspect_record(const struct core *core, const struct key *key, struc
 
 bool core_inspect(const struct core *core, struct slice key, struct instant now,
 	struct core_inspect *out) {
-	const struct key *found = inspect_key(core, key);
+	const struct key *found = table_peek(core, key);
 	return found && inspect_record(core, found, now, out);
 }
 

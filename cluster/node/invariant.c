@@ -315,6 +315,8 @@ void core_check(const struct core *core) {
 	CHECK(ops == core->coordinator.op_count &&
 		catching_up == core->coordinator.catch_up_count &&
 		catching_up <= core->limits.catching_up);
+	CHECK(core->copied == (core->snapshots > 0 ||
+		core->recovery->transfer.kind != STATE_TRANSFER_NONE));
 	CHECK(core->store.live->keys.count <= core->limits.keys);
 	CHECK(core->engine.ceiling_on_disk <= core->durable.ceiling);
 	CHECK(core->state != CORE_VOTING || core->engine.voted_on_disk ||

@@ -38,7 +38,8 @@ void drain_done(struct core *core);
 
 /* ---- figures.c ---- */
 
-/* Goes on looking for the oldest holder, and for the keys that stand out. */
+/* Goes on looking for the oldest holder, and for the keys that stand out, which somebody wants to
+ * know. */
 void figures_beat(struct core *core);
 
 /* ---- hot.c ---- */

@@ -10,6 +10,13 @@
 #include "recovery_state.h"
 #include "repair.h"
 
+/* To be called when a snapshot that is sent, or a transfer of state to this node, has begun or
+ * ended. */
+static inline void recovery_copies_changed(struct core *core) {
+	core->copied = core->snapshots > 0 ||
+		core->recovery->transfer.kind != STATE_TRANSFER_NONE;
+}
+
 /* ---- announced.c ---- */
 
 /* Returns until when a change that is announced now counts as announced. */

@@ -14,6 +14,7 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	if (s->active) {
 		s->active = false;
 		core->snapshots--;
+		recovery_copies_changed(core);
 		map_walk_end(&table_live(core)->keys);
 	}
 }
@@ -38,6 +39,7 @@ void snapshot_tables_swapped(struct core *core, struct table *old) {
 		if (s->active) {
 			s->active = false;
 			core->snapshots--;
+			recovery_copies_changed(core);
 			map_walk_end(&old->keys);
 			refuse(core, i, s->round, STATUS_RECOVERING);
 		}
@@ -154,6 +156,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	}
 	core->peers[from].send = s;
 	core->snapshots++;
+	recovery_copies_changed(core);
 	map_walk_begin(&table_live(core)->keys);
 	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
 		/* This node has nothing to tell but what it is. */

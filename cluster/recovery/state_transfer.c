@@ -49,6 +49,7 @@ void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
 	uint64_t rounds = transfer->rounds;
 	*transfer = (struct state_transfer){ .kind = kind, .epoch = c->epoch,
 		.hash = config_hash(c), .rounds = rounds, .began = core->now };
+	recovery_copies_changed(core);
 	transfer->master_count = config_masters(c);
 	if (kind != STATE_TRANSFER_REJOIN) {
 		transfer->previous_master_count = c->previous_master_count;
@@ -94,6 +95,7 @@ void state_transfer_stop(struct core *core) {
 	}
 	*transfer = (struct state_transfer){ .kind = STATE_TRANSFER_NONE,
 		.rounds = transfer->rounds };
+	recovery_copies_changed(core);
 }
 
 /* The records already merged from this source stay, but the source no longer counts as one that had
@@ -235,6 +237,7 @@ static void vote(struct core *core) {
 	merge_finish_begin(core);
 	*transfer = (struct state_transfer){ .kind = STATE_TRANSFER_NONE,
 		.rounds = transfer->rounds };
+	recovery_copies_changed(core);
 	core->counts[handover ? COUNT_handover : COUNT_rejoin]++;
 	core->counts[COUNT_handover_rejoined] += !handover && core->state == CORE_HANDOVER;
 	recovery_vote(core, handover ? "handover" : "rejoining");

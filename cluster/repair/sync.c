@@ -125,16 +125,15 @@ static bool waiting_for_lists(const struct core *core) {
 static void tick(struct core *core) {
 	const span_ns seen = core->durable.request_timeout_seen,
 		round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
-	if (instant_expired(core->now, core->repair.tick_at)) {
-		core->tick++;
-		core->repair.tick_at = instant_add(core->now,
-			span_grow(round, core->config.drift_ppm));
-	}
+	core->tick++;
+	core->repair.tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
 }
 
 void sync_beat(struct core *core) {
 	struct sync *s = core->repair.sync;
-	tick(core);
+	if (instant_expired(core->now, core->repair.tick_at)) {
+		tick(core);
+	}
 	if (!quiet(core)) {
 		/* Answers that are still to come are dropped. */
 		core->repair.sync_round++;
@@ -144,7 +143,7 @@ void sync_beat(struct core *core) {
 		}
 		return;
 	}
-	if (sync_left(core)) {
+	if (s && sync_left(core)) {
 		return;
 	}
 	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_evaluated;
@@ -237,7 +236,7 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 	uint32_t count = 0, next = 0;
 	for (uint32_t i = 0; s && i < DIGEST_GROUPS && count < SYNC_GROUPS_MAX; i++) {
 		uint32_t g = (s->cursor / DIGEST_GROUP + i) % DIGEST_GROUPS;
-		if (get_u64(m->blob.data + 8 * g) != table_live(core)->group_digests[g]) {
+		if (load_le64(m->blob.data + 8 * g) != table_live(core)->group_digests[g]) {
 			groups[count++] = (uint8_t)g;
 			next = (g + 1) % DIGEST_GROUPS * DIGEST_GROUP;
 		}
@@ -313,7 +312,7 @@ static void take_leaves(struct core *core, uint32_t from, const struct message *
 		sync_set(core->repair.sync->compared, group, true);
 		for (uint32_t i = 0; i < DIGEST_GROUP; i++) {
 			compare_leaf(core, from, group * DIGEST_GROUP + i,
-				get_u64(m->blob.data + at + 1 + 8 * i));
+				load_le64(m->blob.data + at + 1 + 8 * i));
 		}
 	}
 	pull_next(core, from);

@@ -3,6 +3,7 @@
 #define PAWL_CLUSTER_SYNC_H
 
 #include "buffer.h"
+#include "load.h"
 #include "repair.h"
 
 /* Limits the groups whose leaves are compared in one exchange. */
@@ -91,8 +92,8 @@ struct sync {
 	uint8_t scratch[SYNC_SCRATCH];
 };
 
-/* The following functions write and read numbers. In the blobs of SYNC_... messages they are
- * little-endian. */
+/* The following functions write and read numbers, as load_le64 does. In the blobs of SYNC_...
+ * messages they are little-endian. */
 static inline void put_u16(uint8_t *p, uint32_t n) {
 	p[0] = (uint8_t)n;
 	p[1] = (uint8_t)(n >> 8);
@@ -115,10 +116,6 @@ static inline uint32_t get_u16(const uint8_t *p) {
 
 static inline uint32_t get_u32(const uint8_t *p) {
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t get_u64(const uint8_t *p) {
-	return get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
 }
 
 static inline bool sync_bit(const uint64_t *bits, uint32_t i) {

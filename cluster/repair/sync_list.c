@@ -121,10 +121,11 @@ bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
 			return false;
 		}
 		struct sync_seen *seen = &s->seen[s->seen_count];
-		*seen = (struct sync_seen){ .token = get_u64(p + 16),
-			.wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
+		*seen = (struct sync_seen){ .token = load_le64(p + 16),
+			.wrote = { load_le64(p + 24), load_le64(p + 32), get_u32(p + 40) },
 			.of = (uint16_t)get_u16(p + 47),
-			.set = { { get_u64(p + 49), get_u64(p + 57) } }, .binding = get_u32(p + 65),
+			.set = { { load_le64(p + 49), load_le64(p + 57) } },
+			.binding = get_u32(p + 65),
 			.from = (uint8_t)from, .barred = p[44] != 0 };
 		memcpy(seen->lock_id.b, p, 16);
 		if (arena_copy(&s->names, slice_of(p + FIXED, name), &seen->key) != 0) {

@@ -284,9 +284,6 @@ void follow_start(struct core *core) {
 
 void follow_beat(struct core *core) {
 	struct follow *f = &core->follow;
-	if (core->state != CORE_FOLLOWING) {
-		return;
-	}
 	if (f->state != FOLLOW_NONE &&
 		instant_elapsed_long(core->now, f->progress) > core->config.request_timeout) {
 		COUNT(core, follow_stalled);

@@ -68,7 +68,7 @@ void follow_yield(struct core *core);
 /* The staging table is free. */
 void follow_room(struct core *core);
 
-/* Called with each beat of the node: looks for another master where the present one is silent. */
+/* Called with each beat of a replica: looks for another master where the present one is silent. */
 void follow_beat(struct core *core);
 
 /* Sends the regular echo. */

@@ -53,26 +53,6 @@ static uint32_t *leaf_element(const struct leaf *leaf, uint32_t index) {
 	return &leaf->pieces[index / LEAF_PIECE][index % LEAF_PIECE];
 }
 
-/* Makes sure that there is a piece for one more key. False: no memory. */
-static bool leaf_room(struct core *core, struct leaf *leaf) {
-	const uint32_t piece = leaf->count / LEAF_PIECE;
-	if (piece == leaf->room) {
-		const uint32_t room = leaf->room ? 2 * leaf->room : 1;
-		uint32_t **more = alloc_resize(&core->alloc, leaf->pieces,
-			leaf->room * sizeof *more, room * sizeof *more);
-		if (more == NULL) {
-			return false;
-		}
-		memset(more + leaf->room, 0, (room - leaf->room) * sizeof *more);
-		leaf->pieces = more;
-		leaf->room = room;
-	}
-	if (leaf->pieces[piece] == NULL) {
-		leaf->pieces[piece] = alloc_new(&core->alloc, LEAF_PIECE_BYTES);
-	}
-	return leaf->pieces[piece] != NULL;
-}
-
 /* Frees the pieces from this one on, of which no key needs any. */
 static void leaf_trim(struct core *core, struct leaf *leaf, uint32_t piece) {
 	for (; piece < leaf->room && leaf->pieces[piece]; piece++) {
@@ -88,11 +68,25 @@ bool digest_add_key(struct core *core, struct table *t, struct key *key, uint64_
 		*group = alloc_new(&core->alloc, DIGEST_GROUP * sizeof **group);
 	}
 	struct leaf *leaf = *group ? leaf_at(t, number) : NULL;
-	if (leaf == NULL || !leaf_room(core, leaf)) {
+	const uint32_t piece = leaf ? leaf->count / LEAF_PIECE : 0;
+	if (leaf && piece == leaf->room) {
+		const uint32_t room = leaf->room ? 2 * leaf->room : 1;
+		uint32_t **more = alloc_resize(&core->alloc, leaf->pieces,
+			leaf->room * sizeof *more, room * sizeof *more);
+		if (more) {
+			memset(more + leaf->room, 0, (room - leaf->room) * sizeof *more);
+			leaf->pieces = more;
+			leaf->room = room;
+		}
+	}
+	if (leaf && piece < leaf->room && leaf->pieces[piece] == NULL) {
+		leaf->pieces[piece] = alloc_new(&core->alloc, LEAF_PIECE_BYTES);
+	}
+	if (leaf == NULL || piece >= leaf->room || leaf->pieces[piece] == NULL) {
 		COUNT(core, no_memory);
 		return false;
 	}
-	*leaf_element(leaf, leaf->count) = (uint32_t)hash;
+	leaf->pieces[piece][leaf->count % LEAF_PIECE] = (uint32_t)hash;
 	key->node.own = leaf->count++;
 	return true;
 }
@@ -129,7 +123,9 @@ void digest_drop_key(struct core *core, struct key *key) {
 	leaf->count = last;
 	/* One piece is kept in reserve, so that keys that come and go do not make and free one each
 	 * time. */
-	leaf_trim(core, leaf, last / LEAF_PIECE + 2);
+	if (last / LEAF_PIECE + 2 < leaf->room) {
+		leaf_trim(core, leaf, last / LEAF_PIECE + 2);
+	}
 }
 
 /* Adds the record to the digest of its leaf, or takes it out: the same is done for both. */

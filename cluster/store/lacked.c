@@ -33,24 +33,22 @@ void lacked_done(struct core *core) {
 	alloc_free(&core->alloc, core->store.lapsed, bytes(core));
 }
 
-/* Returns the lock_id's number in its place; LACKS_A_PLACE: it is not remembered there. */
-static uint32_t find(const struct lacking_place *place, uint64_t tag) {
+/* Returns the place of a tag, and the tag's number there; LACKS_A_PLACE: it is not remembered. */
+static const struct lacking_place *find(const struct core *core,
+	const struct lacking_place *places, uint64_t tag, uint32_t *number) {
+	const struct lacking_place *place = &places[(tag >> 1) % core->limits.lacked];
 	uint32_t i = 0;
 	while (i < LACKS_A_PLACE && place->lacks[i].tag != tag) {
 		i++;
 	}
-	return i;
-}
-
-static uint64_t place_of(const struct core *core, uint64_t tag) {
-	return (tag >> 1) % core->limits.lacked;
+	*number = i;
+	return place;
 }
 
 const struct lacking *lacking_find(const struct core *core, const struct lacking_place *places,
 	struct id128 lock_id) {
-	const uint64_t tag = hash_lock_id(core, lock_id) | 1;
-	const struct lacking_place *place = &places[place_of(core, tag)];
-	const uint32_t i = find(place, tag);
+	uint32_t i;
+	const struct lacking_place *place = find(core, places, hash_lock_id(core, lock_id) | 1, &i);
 	return i < LACKS_A_PLACE ? &place->lacks[i] : &place->rest;
 }
 
@@ -58,8 +56,8 @@ const struct lacking *lacking_find(const struct core *core, const struct lacking
 struct lacking *lacking_note(const struct core *core, struct lacking_place *places,
 	struct id128 lock_id) {
 	const uint64_t tag = hash_lock_id(core, lock_id) | 1;
-	struct lacking_place *place = &places[place_of(core, tag)];
-	uint32_t i = find(place, tag);
+	uint32_t i;
+	struct lacking_place *place = places + (find(core, places, tag, &i) - places);
 	struct lacking own = i < LACKS_A_PLACE ? place->lacks[i] : place->rest;
 	if (i == LACKS_A_PLACE) {
 		const struct lacking *leaves = &place->lacks[--i];
@@ -107,10 +105,10 @@ void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
 }
 
 void first_ended(struct core *core, const struct record *r) {
-	first_lost(core, r->lock_id, record_prepared(core, r));
+	struct lacking *lack = lacking_note(core, core->store.lapsed, r->lock_id);
+	lack->noted = ballot_later(record_prepared(core, r), lack->noted);
 	/* Nobody was told that a record is held which was rolled back. */
 	if (!rolled_back_named(core, r->lock_id, r->rests_on)) {
-		struct lacking *lack = lacking_note(core, core->store.lapsed, r->lock_id);
 		lack->at = instant_later(lack->at,
 			instant_expired(core->now, r->end) ? r->end : core->now);
 	}

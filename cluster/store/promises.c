@@ -2,20 +2,6 @@
  * another (section 5, Together). Their number is bounded, so a walk over them is short. */
 #include "store.h"
 
-struct promise *key_promise_behind(struct promise *p, struct id128 lock_id) {
-	while ((p = p->next) != NULL && !id128_equal(p->lock_id, lock_id)) {
-	}
-	return p;
-}
-
-struct promise *key_promised_other(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key_promises(key);
-	while (p && id128_equal(p->lock_id, lock_id)) {
-		p = p->next;
-	}
-	return p;
-}
-
 static void put_first(struct key *key, struct promise *first) {
 	struct key_more *more = key_more(key);
 	if (more) {

@@ -28,16 +28,14 @@ struct slice record_label(const struct record *r) {
 		r->label_size);
 }
 
-static size_t before_value(const struct record *r) {
-	return record_terms_size(r) + r->owner_size + r->identity_size + r->label_size;
+/* Returns the size of what stands in front of the ballot. The value is the last of it. */
+static size_t before_ballot(const struct record *r) {
+	return record_terms_size(r) + r->owner_size + r->identity_size + r->label_size +
+		r->value_size;
 }
 
 struct slice record_value(const struct record *r) {
-	return slice_of(r->bytes + before_value(r), r->value_size);
-}
-
-static size_t before_ballot(const struct record *r) {
-	return before_value(r) + r->value_size;
+	return slice_of(r->bytes + before_ballot(r) - r->value_size, r->value_size);
 }
 
 /* The bytes begin in the padding of the struct, of which no record has less. */
@@ -46,30 +44,27 @@ static size_t size_with(size_t bytes) {
 	return size > sizeof(struct record) ? size : sizeof(struct record);
 }
 
-static size_t before_binding(const struct record *r) {
-	return before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
-}
-
-/* Returns the size of all that stands behind the fields. */
+/* Returns the size of all that stands behind the fields. The binding is the last of it. */
 static size_t bytes_of(const struct record *r) {
-	return before_binding(r) + (r->bindable ? sizeof(uint32_t) : 0);
+	return before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0) +
+		(r->bindable ? sizeof(uint32_t) : 0);
 }
 
 uint32_t record_binding(const struct record *r) {
 	uint32_t binding = 0;
 	if (r->bindable) {
-		memcpy(&binding, r->bytes + before_binding(r), sizeof binding);
+		memcpy(&binding, r->bytes + bytes_of(r) - sizeof binding, sizeof binding);
 	}
 	return binding;
 }
 
 static void put_binding(struct record *r, uint32_t binding) {
-	memcpy(r->bytes + before_binding(r), &binding, sizeof binding);
+	memcpy(r->bytes + bytes_of(r) - sizeof binding, &binding, sizeof binding);
 }
 
 void record_put_terms(struct record *r, const struct terms *terms) {
 	r->of = terms->of;
-	if (record_terms_size(r)) {
+	if (r->terms_words > 0) {
 		memcpy(r->bytes, terms, sizeof *terms);
 	}
 	if (r->bindable) {
@@ -85,12 +80,6 @@ struct terms record_terms(const struct record *r) {
 
 size_t record_size(const struct record *r) {
 	return size_with(bytes_of(r));
-}
-
-static void put_since(struct record *r, int64_t boot) {
-	const uint64_t units = (uint64_t)boot >> SINCE_UNIT_BITS;
-	r->since_low = (uint32_t)units;
-	r->since_high = (uint8_t)(units >> 32);
 }
 
 /* style: record, because a new record is in no table yet. */
@@ -110,7 +99,10 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->lock_id = m->lock_id;
 	r->token = m->token;
 	r->wrote_clock = m->ballot.clock;
-	put_since(r, clock_saturating_add(core->now.boot, -span_from_us(m->age_us)));
+	const uint64_t since = (uint64_t)clock_saturating_add(core->now.boot,
+		-span_from_us(m->age_us)) >> SINCE_UNIT_BITS;
+	r->since_low = (uint32_t)since;
+	r->since_high = (uint8_t)(since >> 32);
 	r->terms_words = (size_t)rest / 8 & 0x1f;
 	r->bindable = m->terms.binding > 0;
 	r->barred = (m->flags & FLAG_BARRED) != 0;
@@ -133,7 +125,7 @@ struct record *record_with_value(struct core *core, struct slice value, struct b
 void record_free(struct core *core, struct record *r) {
 	if (r) {
 		record_origin_give(core, r->origin);
-		alloc_free(&core->alloc, r, record_size(r));
+		alloc_free(&core->alloc, r, size_with(bytes_of(r)));
 	}
 }
 
@@ -182,7 +174,7 @@ bool record_write(struct core *core, struct record **at, const struct slice *val
 	r->prepared = differ;
 	if (value) {
 		r->value_size = value->size & 0x1fffff;
-		slice_put(r->bytes + before_value(r), *value);
+		slice_put(r->bytes + before_ballot(r) - r->value_size, *value);
 	}
 	if (differ) {
 		memcpy(r->bytes + before_ballot(r), &prepared, sizeof prepared);

@@ -117,6 +117,33 @@ bool index_other_exclusive(const struct record_index *x, struct id128 lock_id);
 /* CHECKs the index of a key that has one. */
 void index_check(const struct key *key);
 
+/* ---- key.c ---- */
+
+struct slice key_name(const struct key *key);
+/* Returns the key's struct key_more, and makes it if need be. NULL: no memory. */
+struct key_more *table_more(struct core *core, struct key *key);
+/* Returns the record of the lock_id of a key whose first record is another one, or NULL. */
+struct record *key_record_behind(const struct key *key, struct id128 lock_id);
+/* Returns the key's record of the lock_id, or NULL. Each message asks for it several times, and
+ * most keys have one record or none. */
+static inline struct record *key_record(const struct key *key, struct id128 lock_id) {
+	struct record *r = key->held;
+	return r == NULL || id128_equal(r->lock_id, lock_id) ? r : key_record_behind(key, lock_id);
+}
+/* Returns how many records the key has, or `most` if there are more. */
+uint32_t key_count(const struct key *key, uint32_t most);
+/* Returns the promise to this lock_id among those behind `p`, or NULL. */
+struct promise *key_promise_behind(struct promise *p, struct id128 lock_id);
+/* Returns the key's promise to this lock_id, or NULL. Each message asks for it several times, and
+ * most keys have one or none. */
+static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
+	struct promise *p = key_promises(key);
+	return p == NULL || id128_equal(p->lock_id, lock_id) ? p
+		: key_promise_behind(p, lock_id);
+}
+/* Returns a promise of the key to another lock_id, or NULL. */
+struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
+
 /* ---- lacked.c ---- */
 
 /* Returns how many places a node has that may take so much memory. */
@@ -265,7 +292,6 @@ static inline struct table *key_table(struct core *core, const struct key *key) 
 static inline bool key_is_live(const struct core *core, const struct key *key) {
 	return &core->store.tables[key_table_index(key)] == core->store.live;
 }
-struct slice key_name(const struct key *key);
 /* Returns a number of 46 bits. Two keys have the same one by a chance of 2^-46. */
 static inline uint64_t key_number(const struct key *key) {
 	return (uint64_t)key_leaf(key) << 32 | key->node.hash;
@@ -296,6 +322,8 @@ static inline uint64_t message_hash(const struct core *core, const struct messag
 /* Returns the same key as table_find, with what is past its end, and changes nothing. NULL: there
  * is none. */
 const struct key *table_peek(const struct core *core, struct slice name);
+/* Does the same with any table, and a hash of the caller. */
+struct key *table_peek_hashed(const struct table *t, struct slice name, uint64_t hash);
 /* Frees the key with all that stands on it. */
 void table_free_key(struct core *core, struct key *key);
 /* Frees all keys of the table. */
@@ -315,26 +343,14 @@ void table_swap(struct core *core);
 void table_empty_go_on(struct core *core);
 /* Sets the key's timer, or frees the key if nothing is left of it: false. */
 bool table_settle(struct core *core, struct key *key);
-/* Returns the key's struct key_more, and makes it if need be. NULL: no memory. */
-struct key_more *table_more(struct core *core, struct key *key);
 /* Ends what is past its end. False: nothing is left, and the key was freed. */
 bool table_expire(struct core *core, struct key *key);
-/* Returns the record of the lock_id of a key whose first record is another one, or NULL. */
-struct record *key_record_behind(const struct key *key, struct id128 lock_id);
-/* Returns the key's record of the lock_id, or NULL. Each message asks for it several times, and
- * most keys have one record or none. */
-static inline struct record *key_record(const struct key *key, struct id128 lock_id) {
-	struct record *r = key->held;
-	return r == NULL || id128_equal(r->lock_id, lock_id) ? r : key_record_behind(key, lock_id);
-}
 /* Does the same as record_write with a record of the key. NULL: no memory, and nothing has changed.
  * The record may move, and is returned. */
 struct record *key_write(struct core *core, struct key *key, struct record *r,
 	const struct slice *value, struct ballot wrote, struct ballot prepared);
 /* Does the same as record_bind. */
 struct record *key_bind(struct core *core, struct key *key, struct record *r, uint32_t binding);
-/* Returns how many records the key has, or `most` if there are more. */
-uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record, which has its end, to the key, which owns it from then on. The caller settles the
  * key. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
@@ -356,17 +372,6 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 /* A key has at most so many promises. */
 #define PROMISES_A_KEY 32
 
-/* Returns the promise to this lock_id among those behind `p`, or NULL. */
-struct promise *key_promise_behind(struct promise *p, struct id128 lock_id);
-/* Returns the key's promise to this lock_id, or NULL. Each message asks for it several times, and
- * most keys have one or none. */
-static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key_promises(key);
-	return p == NULL || id128_equal(p->lock_id, lock_id) ? p
-		: key_promise_behind(p, lock_id);
-}
-/* Returns a promise of the key to another lock_id, or NULL. */
-struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 /* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
  * caller fills in the rest, says when it ends (key_ends_by), links it to its coordinator and
  * settles the key. NULL: no memory. */

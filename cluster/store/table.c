@@ -2,11 +2,7 @@
  * does not exist: whoever looks a key up sees only what is alive at the time of this step. */
 #include "store.h"
 
-struct slice key_name(const struct key *key) {
-	return slice_of(key->name, key->size);
-}
-
-static struct key *find_raw(const struct table *t, struct slice name, uint64_t hash) {
+struct key *table_peek_hashed(const struct table *t, struct slice name, uint64_t hash) {
 	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
 		struct key *key = CONTAINER_OF(n, struct key, node);
 		if (key->size == name.size && memcmp(key->name, name.data, name.size) == 0) {
@@ -16,29 +12,32 @@ static struct key *find_raw(const struct table *t, struct slice name, uint64_t h
 	return NULL;
 }
 
-static inline struct key *find(struct core *core, struct table *t, struct slice name,
-	uint64_t hash) {
-	struct key *key = find_raw(t, name, hash);
-	if (key && core->store.finish.active && t == core->store.live) {
+const struct key *table_peek(const struct core *core, struct slice name) {
+	return table_peek_hashed(core->store.live, name, table_hash(core, name));
+}
+
+struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash) {
+	struct key *key = table_peek_hashed(core->store.live, name, hash);
+	if (key && core->store.finish.active) {
 		finish_key(core, key);
 	}
 	return key && table_expire(core, key) ? key : NULL;
 }
 
-struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
-	return find(core, t, name, table_hash(core, name));
-}
-
 struct key *table_find(struct core *core, struct slice name) {
-	return table_find_in(core, core->store.live, name);
+	return table_find_hashed(core, name, table_hash(core, name));
 }
 
-struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash) {
-	return find(core, core->store.live, name, hash);
+static struct key *find_in(struct core *core, struct table *t, struct slice name, uint64_t hash) {
+	if (t == core->store.live) {
+		return table_find_hashed(core, name, hash);
+	}
+	struct key *key = table_peek_hashed(t, name, hash);
+	return key && table_expire(core, key) ? key : NULL;
 }
 
-const struct key *table_peek(const struct core *core, struct slice name) {
-	return find_raw(core->store.live, name, table_hash(core, name));
+struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
+	return find_in(core, t, name, table_hash(core, name));
 }
 
 /* The name begins in the padding of the struct, of which no key has less. */
@@ -72,7 +71,7 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 
 struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
 	uint64_t hash = table_hash(core, name);
-	struct key *key = find(core, t, name, hash);
+	struct key *key = find_in(core, t, name, hash);
 	return key ? key : table_add(core, t, name, hash);
 }
 
@@ -80,30 +79,10 @@ struct key *table_make(struct core *core, struct slice name) {
 	return table_make_in(core, core->store.live, name);
 }
 
-struct key_more *table_more(struct core *core, struct key *key) {
-	struct key_more *more = key_more(key);
-	if (more == NULL) {
-		more = alloc_new(&core->alloc, sizeof *more);
-		if (more == NULL) {
-			COUNT(core, no_memory);
-			return NULL;
-		}
-		more->name = key_name(key);
-		more->key = key;
-		more->promises = key_promises(key);
-		for (uint32_t i = 0; i < WAITS_KINDS; i++) {
-			list_init(&more->waits[i]);
-		}
-		key->rare = (uintptr_t)more | KEY_HAS_MORE;
-	}
-	return more;
-}
-
-/* Tells whether anybody waits for the key, in any way. */
-static bool awaited(const struct key *key) {
-	const struct key_more *more = key_more(key);
-	return more && (more->waiters > 0 || more->parked_count > 0 ||
-		!list_empty(&more->waits[WAITS_HELD]) || !list_empty(&more->waits[WAITS_FREE]));
+/* Tells whether anybody waits for a key that has this, in any way. */
+static bool awaited(const struct key_more *more) {
+	return more->waiters > 0 || more->parked_count > 0 ||
+		!list_empty(&more->waits[WAITS_HELD]) || !list_empty(&more->waits[WAITS_FREE]);
 }
 
 /* Few keys have a struct key_more, and the others are to cost little. */
@@ -113,7 +92,7 @@ static __attribute__((noinline)) void free_more(struct core *core, struct key *k
 	if (more->index && more->index->count < (core->limits.indexed + 1) / 2) {
 		index_free(core, key);
 	}
-	if (!awaited(key) && more->index == NULL) {
+	if (!awaited(more) && more->index == NULL) {
 		key->rare = (uintptr_t)more->promises;
 		alloc_free(&core->alloc, more, sizeof *more);
 	}
@@ -138,28 +117,21 @@ static __attribute__((noinline)) struct instant first_end(const struct key *key)
 	return first;
 }
 
-/* Sets the key's timer, if something ends and the timer is not set. */
-static inline void table_wake(struct core *core, struct key *key) {
-	const struct promise *p = key_promises(key);
-	const struct record *r = key->held;
-	if ((r == NULL && p == NULL) || wheel_armed(&key->timer.wheel)) {
-		/* Nothing ends here; or the timer fires at or before the first end
-		 * (key_ends_by). */
-		return;
-	}
-	/* Most keys have one promise, or one record. */
-	const struct instant first = r == NULL && p->next == NULL ? p->end
-		: p == NULL && r->next == NULL && !terms_of_numbers(r->of) ? r->end
-		: first_end(key);
-	timer_at(core, &key->timer, TIMER_KEY, first);
-}
-
 bool table_settle(struct core *core, struct key *key) {
 	if (key_more(key)) {
 		free_more(core, key);
 	}
-	if (key->held || key_promises(key)) {
-		table_wake(core, key);
+	const struct promise *p = key_promises(key);
+	const struct record *r = key->held;
+	if (r || p) {
+		/* A timer that is set fires at or before the first end (key_ends_by). */
+		if (!wheel_armed(&key->timer.wheel)) {
+			/* Most keys have one promise, or one record. */
+			const struct instant first = r == NULL && p->next == NULL ? p->end
+				: p == NULL && r->next == NULL && !terms_of_numbers(r->of) ? r->end
+				: first_end(key);
+			timer_at(core, &key->timer, TIMER_KEY, first);
+		}
 		return true;
 	}
 	timer_stop(core, &key->timer);
@@ -177,21 +149,6 @@ void key_ends_by(struct core *core, struct key *key, struct instant end) {
 	if (wheel_armed(&key->timer.wheel)) {
 		timer_by(core, &key->timer, TIMER_KEY, end);
 	}
-}
-
-/* Tells whether nothing of a key without an index has ended. */
-static inline bool none_ended(const struct core *core, const struct key *key) {
-	for (const struct promise *p = key_promises(key); p; p = p->next) {
-		if (instant_expired(core->now, p->end)) {
-			return false;
-		}
-	}
-	for (const struct record *r = key->held; r; r = r->next) {
-		if (instant_expired(core->now, r->end) || record_has_lapsing(r)) {
-			return false;
-		}
-	}
-	return true;
 }
 
 /* It is rare, and its caller is to cost little. */
@@ -229,7 +186,7 @@ static bool drop_ended(struct core *core, struct key *key) {
 	if (ended && key_is_live(core, key)) {
 		core->observers->key_ended(core, key);
 	}
-	bool left = key->held || key_promises(key) || awaited(key);
+	bool left = key->held || key_promises(key) || (key_more(key) && awaited(key_more(key)));
 	if (ended || !left) {
 		table_settle(core, key);
 	}
@@ -237,9 +194,16 @@ static bool drop_ended(struct core *core, struct key *key) {
 }
 
 bool table_expire(struct core *core, struct key *key) {
-	/* Each message looks a key up, and mostly nothing of it has ended. */
-	return (key->held || key_promises(key)) && key_more(key) == NULL && none_ended(core, key)
-		? true : drop_ended(core, key);
+	/* Each message looks a key up, and mostly nothing of it has ended. Of a key with more than
+	 * that drop_ended finds out. */
+	bool ended = key_more(key) || (key->held == NULL && key_promises(key) == NULL);
+	for (const struct promise *p = key_promises(key); p && !ended; p = p->next) {
+		ended = instant_expired(core->now, p->end);
+	}
+	for (const struct record *r = key->held; r && !ended; r = r->next) {
+		ended = instant_expired(core->now, r->end) || record_has_lapsing(r);
+	}
+	return !ended || drop_ended(core, key);
 }
 
 void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by) {
@@ -346,15 +310,6 @@ void table_swap(struct core *core) {
 }
 
 /* ---- records ---- */
-struct record *key_record_behind(const struct key *key, struct id128 lock_id) {
-	struct record *r = key->held;
-	if (key_index(key)) {
-		return index_record(key_index(key), lock_id);
-	}
-	while ((r = r->next) != NULL && !id128_equal(r->lock_id, lock_id)) {
-	}
-	return r;
-}
 
 /* Returns the pointer that points at the record. */
 static struct record **link_of(struct key *key, const struct record *r) {
@@ -400,17 +355,6 @@ struct record *key_bind(struct core *core, struct key *key, struct record *r, ui
 	return record_bind(core, at, binding) ? moved(key, r, at) : NULL;
 }
 
-uint32_t key_count(const struct key *key, uint32_t most) {
-	if (key_index(key)) {
-		return key_index(key)->count < most ? key_index(key)->count : most;
-	}
-	uint32_t count = 0;
-	for (const struct record *r = key->held; r && count < most; r = r->next) {
-		count++;
-	}
-	return count;
-}
-
 void key_note_contested(struct core *core, const struct key *key, bool before) {
 	bool after = key_contested(key);
 	if (after && !before) {
@@ -446,7 +390,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	if (key_index(key)) {
 		index_drop(core, key, r);
 	}
-	if (key_is_live(core, key)) {
+	if (core->copied && key_is_live(core, key)) {
 		core->observers->record_lost(core, key, r,
 			instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}

@@ -22,7 +22,7 @@ void attempt_ask(struct core *core, struct op *op, uint32_t indexes, bool turn) 
 	m.ticket = acquire->ticket;
 	m.ballot = acquire->ballot;
 	out_keep(core, &m);
-	const uint64_t same = out_same(core);
+	const uint64_t same = m.same;
 	for (; indexes; indexes &= indexes - 1) {
 		int index = __builtin_ctz(indexes);
 		const bool home = acquire->home == index;
