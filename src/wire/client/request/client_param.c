@@ -221,9 +221,11 @@ static inline bool param_named(const struct client_param_rule *rule, struct slic
 
 const struct client_param_rule *client_param_find(unsigned method, struct slice name,
 	const struct client_param_rule *after) {
-	const struct client_param_rule *rule = after ? after : param_rules + PARAM_RULES - 1;
-	for (size_t i = 0; i < PARAM_RULES; i++) {
-		rule = rule + 1 < param_rules + PARAM_RULES ? rule + 1 : param_rules;
+	const struct client_param_rule *rule = after ? after + 1 : param_rules;
+	for (size_t tried = 0; tried < PARAM_RULES; tried++, rule++) {
+		if (rule == param_rules + PARAM_RULES) {
+			rule = param_rules;
+		}
 		if ((rule->methods & METHOD_BIT(method)) && param_named(rule, name)) {
 			return rule;
 		}
