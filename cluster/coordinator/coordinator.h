@@ -65,8 +65,9 @@ void granted_put_asker(struct granted *b, uint64_t asker);
 /* Forgets the granted lease, if there is one. */
 void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id);
 
-/* Frees some of the granted leases that have ended. */
-void granted_beat(struct core *core);
+/* Looks at so many granted leases, and frees those that have ended. */
+#define GRANTED_SWEPT_A_BEAT 1024
+void granted_sweep(struct core *core, uint32_t most);
 
 /* Takes no memory yet. */
 void granted_init(struct core *core);

@@ -5,8 +5,6 @@
 
 /* Each new granted lease sweeps so many others, so at most half of them have ended. */
 #define SWEPT_A_GRANTED 2
-/* Each beat sweeps at most so many. */
-#define SWEPT_A_BEAT 1024
 
 /* ---- what is packed ---- */
 
@@ -129,9 +127,10 @@ static void drop(struct core *core, struct granted *b) {
 }
 
 /* Where one is dropped, another one takes its place, and is looked at next. */
-static void sweep(struct core *core, uint32_t most) {
+void granted_sweep(struct core *core, uint32_t most) {
 	struct flat *all = &core->coordinator.granted_leases;
-	for (uint32_t i = 0; i < most && all->count > 0; i++) {
+	const uint32_t looks = most < all->count ? most : all->count;
+	for (uint32_t i = 0; i < looks && all->count > 0; i++) {
 		if (core->coordinator.granted_next >= all->count) {
 			core->coordinator.granted_next = 0;
 		}
@@ -143,11 +142,6 @@ static void sweep(struct core *core, uint32_t most) {
 			core->coordinator.granted_next++;
 		}
 	}
-}
-
-void granted_beat(struct core *core) {
-	const uint32_t count = core->coordinator.granted_leases.count;
-	sweep(core, count < SWEPT_A_BEAT ? count : SWEPT_A_BEAT);
 }
 
 /* Without memory the lease is not kept. Then this node only knows less than it might, and answers
@@ -174,7 +168,7 @@ void granted_set(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	const struct both both = hash_both(core, key_hash, lock_id);
 	struct granted *b = find(core, both);
 	if (b == NULL) {
-		sweep(core, SWEPT_A_GRANTED);
+		granted_sweep(core, SWEPT_A_GRANTED);
 		struct flat_entry *e = all->count < core->limits.keys
 			? flat_add(all, both.hash) : NULL;
 		b = e ? CONTAINER_OF(e, struct granted, entry) : NULL;

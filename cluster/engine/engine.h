@@ -102,11 +102,9 @@ static inline void out_caller_removed(struct core *core) {
 static inline void out_lose_self(struct core *core) {
 	core->engine.self_lost = true;
 }
-/* This node hears itself again. False: it has heard itself all the time. */
-static inline bool out_find_self(struct core *core) {
-	const bool was_lost = core->engine.self_lost;
+/* This node hears itself again. */
+static inline void out_find_self(struct core *core) {
 	core->engine.self_lost = false;
-	return was_lost;
 }
 /* Tells whether this node hears what it says to itself. */
 static inline bool out_hears_self(const struct core *core) {

@@ -52,8 +52,8 @@ struct engine_state {
 	bool unheard;
 	/* Which work is left: bits of enum pending. */
 	uint32_t pending;
-	/* How much long work may still be done in this turn. */
-	struct pieces left;
+	/* How much long work a turn may do, and what is left of that in this turn. */
+	struct pieces most, left;
 	/* How many callers there are. The outbox keeps room for one reply to each, because all of
 	 * them may have to be answered at once. */
 	uint64_t caller_count;

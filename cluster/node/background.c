@@ -76,9 +76,8 @@ int64_t background_deadline(const struct core *core) {
 		: tables < weighing ? tables : weighing;
 }
 
-void background_turn(struct core *core) {
-	core->engine.turn_over = false;
-	core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
+void background_init(struct core *core) {
+	core->engine.most = (struct pieces){ .lost = LOST_A_TURN,
 		.tries = TRIES_A_TURN, .leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
 		.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
 		.bound = BOUND_A_TURN, .judged = core->limits.judged_a_turn,

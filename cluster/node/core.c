@@ -170,6 +170,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->master.queues.refusing);
 	list_init(&core->master.queues.moved);
 	core->engine.turn_over = true;
+	background_init(core);
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	granted_init(core);
@@ -245,7 +246,7 @@ static void beat(struct core *core) {
 		follow_beat(core);
 	}
 	sync_beat(core);
-	granted_beat(core);
+	granted_sweep(core, GRANTED_SWEPT_A_BEAT);
 	if (core->node.oldest.wanted) {
 		figures_beat(core);
 	}
@@ -408,7 +409,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	core->engine.unheard = false;
 	core->coordinator.reports_begun = 0;
 	if (core->engine.turn_over) {
-		background_turn(core);
+		core->engine.turn_over = false;
+		core->engine.left = core->engine.most;
 	}
 	span_ns still = instant_elapsed_long(now, core->node.last_step);
 	bool stale = still > core->config.request_timeout;

@@ -13,8 +13,8 @@ void background(struct core *core);
 /* Does what is left for the end of a step. */
 void background_at_end(struct core *core);
 
-/* A new turn of the loop may do new pieces. */
-void background_turn(struct core *core);
+/* Says how many pieces a turn of the loop may do. */
+void background_init(struct core *core);
 
 /* Returns when the next piece is due, by the boot clock in nanoseconds; INT64_MAX: there is nothing
  * to do. */

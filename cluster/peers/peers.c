@@ -160,7 +160,8 @@ void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 }
 
 void peers_beat(struct core *core) {
-	if (out_find_self(core)) {
+	if (!out_hears_self(core)) {
+		out_find_self(core);
 		core->observers->self_again(core);
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {

@@ -163,19 +163,16 @@ static void full_use(const struct service *s, struct full_use out[FULL_KINDS]) {
 	memcpy(out, use, sizeof use);
 }
 
-/* Returns whether the limit is reached. Memory hardly ever fills up to the exact limit, so a little
- * less counts, too. */
-static bool full_reached(enum full_what what, const struct full_use *use) {
-	return use->limit > 0 && use->used >= use->limit
-		- (what == FULL_MEMORY || what == FULL_CLIENT_MEMORY ? use->limit / 128 : 0);
-}
-
 /* For the log, a limit that was reached counts as reached until a twentieth of it is free, so that
  * it does not tell of each client that comes and goes. */
 static void full_judge(struct full *f, enum full_what what, const struct full_use *use,
 	struct instant now) {
 	struct full_row *row = &f->rows[what];
-	const bool reached = full_reached(what, use), before = row->lasts;
+	/* Memory hardly ever fills up to the exact limit, so a little less counts, too. */
+	const uint64_t less = what == FULL_MEMORY || what == FULL_CLIENT_MEMORY
+		? use->limit / 128 : 0;
+	const bool reached = use->limit > 0 && use->used >= use->limit - less,
+		before = row->lasts;
 	row->used = use->used;
 	row->limit = use->limit;
 	row->near = use->limit > 0
