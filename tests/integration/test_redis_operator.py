@@ -159,12 +159,21 @@ class Operator(unittest.TestCase):
                 t.join()
             return said
 
+        def let_go(r, value):
+            """The lock may end by another node's release while this node's is under way. Which of
+            them has ended it is not known then."""
+            try:
+                return r.eval(release, 1, "k", value)
+            except redis.exceptions.TryAgainError:
+                return None
+
         for i in range(20):
             value = "value%d" % i
             self.assertEqual(at_all(lambda r: r.set("k", value, nx=True, px=20000)), [True] * 3)
             self.assertEqual(at_all(lambda r: r.set("k", "x", nx=True, px=20000)), [None] * 3)
             self.assertEqual(at_all(lambda r: r.eval(release, 1, "k", "x")), [0] * 3)
-            self.assertEqual(at_all(lambda r: r.eval(release, 1, "k", value)), [1] * 3)
+            told = at_all(lambda r: let_go(r, value))
+            self.assertTrue(1 in told and set(told) <= {1, None}, told)
             self.assertIsNone(clients[0].get("k"))
 
     def test_a_script_that_the_operator_names(self):
