@@ -107,9 +107,8 @@ def close_all(sockets):
         s.close()
 
 
-def _flood(address, rate, seconds, sent):
-    """Makes `rate` connections a second, each with the ClientHello. The latest 400 stay open."""
-    hello, connections = client_hello(), []
+def _flood(address, rate, seconds, hello, sent):
+    connections = []
     begin = time.monotonic()
     while (at := time.monotonic() - begin) < seconds:
         if sent.value > at * rate:
@@ -126,12 +125,15 @@ def _flood(address, rate, seconds, sent):
 
 
 class Flood:
-    """Replays a ClientHello from a process of its own. Use in a with statement."""
+    """Makes `rate` connections a second, from a process of its own, for so many seconds at most.
+    Each says the bytes: a ClientHello unless told otherwise. The latest 400 stay open. Use in a
+    with statement."""
 
-    def __init__(self, address, rate, seconds):
+    def __init__(self, address, rate, seconds, hello=None):
+        hello = client_hello() if hello is None else hello
         self.sent = multiprocessing.Value("L", 0, lock=False)
         self.process = multiprocessing.Process(target=_flood,
-                                               args=(address, rate, seconds, self.sent),
+                                               args=(address, rate, seconds, hello, self.sent),
                                                daemon=True)
 
     def __enter__(self):
@@ -141,6 +143,7 @@ class Flood:
         return self
 
     def __exit__(self, *_):
+        self.process.kill()
         self.process.join()
 
 
