@@ -139,7 +139,7 @@ static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
 	add_d(&r);
 	struct embed_rig_answer lock = embed_rig_ask(&r, D,
 		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
-	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 200,
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 2000,
 		embed_rig_done, &ended, NULL), 0);
 	pawl_node_free(r.nodes[C].node);
 	r.nodes[C].node = NULL;
