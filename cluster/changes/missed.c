@@ -390,9 +390,7 @@ static struct refused *add(struct core *core, const struct message *m, bool writ
 void missed_refused(struct core *core, const struct message *m, const struct key *key,
 	enum status status) {
 	struct refused *q = commit_of(core, m->key, m->lock_id);
-	/* Masters compare again and again, and the question is the same. */
-	const bool again = q && m->kind == MESSAGE_SYNC_RECORD && q->record->token == m->token;
-	if (!may_be_elsewhere(status) || again || (key && key_record(key, m->lock_id)) ||
+	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) ||
 		watch_event_told_already(core, m)) {
 		return;
 	}

@@ -350,8 +350,9 @@ static void learn(struct core *core, uint32_t from, const struct message *m) {
 		: master_learn_here(core, from, m, &key);
 	if (status == STATUS_OK) {
 		COUNT(core, sync_learned);
-	} else {
-		missed_refused(core, m, key, status);
+	} else if (!watch_event_wanted(core)) {
+		/* Whoever begins to watch soon is not to miss how that ends. */
+		missed_under_way(core);
 	}
 	if (key && !promised) {
 		/* A record displaces the promise. */

@@ -254,20 +254,6 @@ static void promised_to_another(struct stage *s, span_ns how_long) {
 	}
 }
 
-static void what_a_comparison_cannot_bring_is_waited_for_like_a_refused_commit(void **state) {
-	struct stage *s = *state;
-	lacks_it(s);
-	promised_to_another(s, 600 * SPAN_MS);
-	nothing_more(s);
-	promised_to_another(s, 400 * SPAN_MS);
-	missed_events_of_k(s);
-	nothing_more(s);
-	release(s, 0, "k", stage_lock(2));
-	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
-	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
-	nothing_more(s);
-}
-
 static void what_a_comparison_could_not_bring_ends_while_it_is_watched(void **state) {
 	struct stage *s = *state;
 	core_want_watch_events(s->nodes[N3].core, false);
@@ -290,7 +276,6 @@ UNIT(cluster_missed) {
 		WATCHED(what_is_too_late_to_tell_is_reported_when_it_has_ended),
 		WATCHED(what_waited_too_long_does_not_stand_for_what_was_just_refused),
 		WATCHED(missed_events_of_all_do_not_cover_what_was_just_refused),
-		WATCHED(what_a_comparison_cannot_bring_is_waited_for_like_a_refused_commit),
 		WATCHED(what_a_comparison_could_not_bring_ends_while_it_is_watched),
 	};
 	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
