@@ -108,15 +108,7 @@ static bool written_later(const struct core *core, const struct record *r) {
 static bool stands_here(const struct key *key, const struct record *but, const struct record *r) {
 	const struct id128 none = { { 0 } };
 	const struct terms terms = record_terms(r);
-	/* Of a key with an index, most answers are known without a look at the records. */
-	const bool any = key && (key_index(key) == NULL ||
-		index_excludes(key_index(key), none, &terms));
-	for (const struct record *other = any ? key->held : NULL; other; other = other->next) {
-		if (other != but && record_excludes(other, &terms)) {
-			return true;
-		}
-	}
-	return false;
+	return key && key_excluding(key, but ? but->lock_id : none, &terms) != NULL;
 }
 
 /* Tells whether something newer has been told. */

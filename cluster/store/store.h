@@ -398,6 +398,9 @@ struct permits promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */
 
+/* Returns a record of another lock_id that excludes these terms, or NULL. */
+struct record *key_excluding(const struct key *key, struct id128 lock_id,
+	const struct terms *terms);
 /* Returns a record of another lock_id that excludes these terms, or NULL. For a request of permits:
  * a record that ends first, if too few numbers are free. */
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);

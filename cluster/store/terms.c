@@ -37,6 +37,18 @@ bool record_excludes(const struct record *r, const struct terms *terms) {
 	return terms_exclude(&own, terms);
 }
 
+struct record *key_excluding(const struct key *key, struct id128 lock_id,
+	const struct terms *terms) {
+	const struct record_index *x = key_index(key);
+	for (struct record *r = x && !index_excludes(x, lock_id, terms) ? NULL : key->held; r;
+		r = r->next) {
+		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms) {
 	/* A request names no numbers yet, only how many it wants. */
 	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) {
@@ -47,14 +59,7 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 				? first_end(key, lock_id) : NULL;
 		}
 	}
-	const struct record_index *x = key_index(key);
-	for (struct record *r = x && !index_excludes(x, lock_id, terms) ? NULL : key->held; r;
-		r = r->next) {
-		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
-			return r;
-		}
-	}
-	return NULL;
+	return key_excluding(key, lock_id, terms);
 }
 
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) {
