@@ -195,22 +195,25 @@ def lock_id():
 
 # ---- nodes ----
 
-_ports_given = set()
+# What says to other processes of tests that a port is given away, as long as this process lives.
+_claims = []
 
 
 def free_port():
-    """Returns a port on which nobody listens, and never the same one twice. It is below those that
-    the system gives to connections, so that none of them takes it before a node listens there."""
+    """Returns a port on which nobody listens, and which no other process of a test gets while this
+    one lives: a node that is dead for a while finds its port again. It is below those that the
+    system gives to connections, so that none of them takes it before a node listens there."""
     while True:
         port = random.randrange(10000, 32768)
-        if port in _ports_given:
-            continue
-        with socket.socket() as s:
-            try:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind("\0pawl-test-port-%d" % port)
+            with socket.socket() as s:
                 s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _ports_given.add(port)
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
         return port
 
 
