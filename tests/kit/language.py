@@ -7,7 +7,7 @@ A CASE is a JSON object with `level` (1 to 4), `why` (a sentence that names the 
 has it), `nodes` and `steps`. What a client may freely choose is not asked for.
 
 NODES: a map from a name to the rules of that node, in order, or to "refused" for a port where nobody
-listens. In every text, ${NAME} stands for the endpoint of a node. Endpoints are in the order of the
+listens. In every text, ${NAME} stands for the endpoint of a node, and ${folder} for an empty folder. Endpoints are in the order of the
 case in PAWL_ENDPOINTS; `connect` may name some by the names of their nodes. A client may begin with
 any of them unless it is told prefer_first.
 

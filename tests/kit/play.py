@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import tempfile
 import time
 
 from matching import differs
 from runner import Runner, RunnerProblem
-from scripted_node import BadCase, Conversation, Rule, make_nodes, now_us
+from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_us
 
 # How long a step may take if the case does not say so, and how long a case.
 WITHIN_MS, LIMIT_S = 10_000, 60
@@ -56,7 +57,9 @@ class Play:
         check_case(case)
         self.case, self.talk = case, Conversation(show)
         self.nodes = make_nodes(case, self.talk)
-        self._fill = next(iter(self.nodes.values())).fill if self.nodes else (lambda value: value)
+        self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
+        self._fill = filler({**{name: node.endpoint for name, node in self.nodes.items()},
+                             "folder": self._folder.name})
         self.runner = Runner(command, self.talk, {"PAWL_ENDPOINTS": ",".join(
             node.endpoint for node in self.nodes.values()) or "127.0.0.1:1"})
         # The commands that run in the background, and the keys of locks, by name.
@@ -87,6 +90,7 @@ class Play:
             await self.runner.end(0.5 if why else 10)
             for node in self.nodes.values():
                 await node.end()
+            self._folder.cleanup()
         if why and at:
             return "step %d, %s:\n    %s" % (at, json.dumps(self.case["steps"][at - 1]), why)
         return why

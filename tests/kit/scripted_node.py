@@ -185,8 +185,10 @@ class Connection:
 class Node:
     """A node that is played. `said` are its rules, or "refused" for a port where nobody listens."""
 
-    def __init__(self, name, said, conversation, fill=lambda value: value):
-        self.name, self.conversation, self.fill = name, conversation, fill
+    def __init__(self, name, said, conversation):
+        self.name, self.conversation = name, conversation
+        # Replaces names of nodes by their endpoints.
+        self.fill = lambda value: value
         self.refused = said == "refused"
         if not self.refused and not isinstance(said, list):
             raise BadCase("node %s: neither a list of rules nor \"refused\"" % name)
@@ -396,22 +398,25 @@ async def _show(path):
         await talk.wait_change(1)
 
 
-def make_nodes(case, talk):
-    """Returns the nodes of a case by name. In texts, ${NAME} stands for the endpoint of a node."""
-    nodes = {}
-
+def filler(names):
+    """Returns a function that puts what these names stand for in the place of ${NAME}."""
     def fill(value):
         if isinstance(value, str):
-            for name, node in nodes.items():
-                value = value.replace("${%s}" % name, node.endpoint)
+            for name, text in names.items():
+                value = value.replace("${%s}" % name, text)
         elif isinstance(value, list):
             value = [fill(one) for one in value]
         elif isinstance(value, dict):
             value = {key: fill(one) for key, one in value.items()}
         return value
+    return fill
 
-    for name, said in case["nodes"].items():
-        nodes[name] = Node(name, said, talk, fill)
+
+def make_nodes(case, talk):
+    """Returns the nodes of a case by name."""
+    nodes = {name: Node(name, said, talk) for name, said in case["nodes"].items()}
+    for node in nodes.values():
+        node.fill = filler({name: one.endpoint for name, one in nodes.items()})
     return nodes
 
 
