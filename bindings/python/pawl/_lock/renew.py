@@ -256,7 +256,7 @@ class Keeper:
 
     # ---- extending ----
 
-    async def _extend(self, batch: List[LeasedLock], how: _How) -> None:
+    def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
         items: List[Dict[str, Any]] = []
         for lock in batch:
             items.append({"key": lock._key, "lock_id": lock._lock_id,
@@ -272,6 +272,40 @@ class Keeper:
             params["party"] = parties.pop()
         call = Call("extend", params)
         call.internal, call.connection = True, how.connection
+        return call
+
+    async def extend(self, lock: LeasedLock, lease_ms: Optional[int]) -> None:
+        """Extends the lock now, beside what is done at a third of its lease. Raises the error if
+        that fails."""
+        before = lock._lease
+        connection = self._failover.connection if lock._binding else 0
+        if lock._binding and not connection:
+            raise self._failover.trouble or UnreachableError()
+        how = _How(connection, connection != lock._binding)
+        if lease_ms is not None:
+            lock._lease = lease_ms * clock.MS
+        lock_id, call = lock._lock_id, self._extension([lock], how)
+        lock._lease = before
+        left = clock.left(lock._deadline, clock.now()) / clock.SECOND
+        answer = await self._calls.run(call, max(left, 0.001))
+        found = answer.result.get("locks")
+        outcome = found[0] if isinstance(found, list) and found else None
+        error = self._judge(outcome)
+        if not self._is_still(lock, lock_id):
+            raise lock._cause or LostError()
+        if error is None and lease_ms is not None:
+            lock._lease = lease_ms * clock.MS
+            lock._warn = min(lock._warn, lock._lease // 2)
+            self._measure()
+        if not isinstance(error, TooLongError):
+            self._extended(lock, outcome, answer.sent_at, how)
+        self._arm()
+        if lock._cause is not None or error is not None:
+            raise lock._cause or error or LostError()
+
+    async def _extend(self, batch: List[LeasedLock], how: _How) -> None:
+        call = self._extension(batch, how)
+        items: List[Dict[str, Any]] = call.params["locks"]
         now = clock.now()
         longest = max(clock.left(lock._deadline, now) for lock in batch) / clock.SECOND
         outcomes: List[Any] = []
