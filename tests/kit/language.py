@@ -53,7 +53,7 @@ STEPS are done in order. A step is one of these:
   {"do": COMMAND, parameters...}    a command for the runner (README.md), with what has to come:
       ok, error      the result, or the error (a code or a map); default: any result
       either         a list of {"ok": ...} and {"error": ...}: one of these
-      within_ms      how long it may take (default 10 s); at_least_ms: how long it takes at least
+      within_ms      how long it may take (default 20 s); at_least_ms: how long it takes at least
       start          a name: the answer is not awaited, but by {"await": NAME, ok..., within_ms...},
                      and {"do": "cancel", "command": NAME} cancels it
   {"event": "lost", "lock" or "watch": NAME, "want": {...}, "within_ms": N, "next": true}
