@@ -54,10 +54,11 @@ def check_case(case):
 
 
 class Play:
-    def __init__(self, case, command, starts, show=None):
-        """starts: lets so many runners start at a time, because a start takes all of a processor."""
+    def __init__(self, case, command, starts, within_ms=WITHIN_MS, show=None):
+        """starts: lets so many runners start at a time, because a start takes all of a processor.
+        within_ms: how long a step may take if the case does not say so."""
         check_case(case)
-        self._starts = starts
+        self._starts, self._within_ms = starts, within_ms
         self.case, self.talk = case, Conversation(show)
         self.nodes = make_nodes(case, self.talk)
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
@@ -155,7 +156,7 @@ class Play:
         await self._outcome(self._started[step["await"]], step, {})
 
     async def _outcome(self, number, step, parameters):
-        within = step.get("within_ms", WITHIN_MS)
+        within = step.get("within_ms", self._within_ms)
         answer = self.runner.answer(number, within / 1000)
         said = await answer
         self._check_problems()
@@ -210,7 +211,7 @@ class Play:
             return of(event) and (step.get("next") or not differs(step.get("want", {}), event))
 
         event = await self._until(
-            lambda: self.runner.take_event(matches), step.get("within_ms", WITHIN_MS),
+            lambda: self.runner.take_event(matches), step.get("within_ms", self._within_ms),
             "no such event has come: %s" % step["event"])
         why = differs(step.get("want", {}), event)
         if why:
@@ -257,7 +258,7 @@ class Play:
         request = await self._until(
             lambda: next((one for one in self._requests(step, step["request"])
                           if not one.taken), None),
-            step.get("within_ms", WITHIN_MS), "no such request has come: %s at node %s" % (
+            step.get("within_ms", self._within_ms), "no such request has come: %s at node %s" % (
                 step["request"], step.get("node", "*")))
         request.taken = True
         rule = Rule("", {"on": step["request"], **{name: step[name] for name in (
