@@ -23,7 +23,7 @@ sys.path.insert(0, HERE)
 import live_nodes  # noqa: E402
 import live_steps  # noqa: E402
 import netns  # noqa: E402
-from runner import Runner, command_of  # noqa: E402
+from driven import Runner, command_of  # noqa: E402
 
 
 class Tally:

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
 import netns  # noqa: E402
 import pawltest  # noqa: E402
-from runner import Runner, boot_us  # noqa: E402
+from driven import Runner, boot_us  # noqa: E402
 from test_tls import Certificates  # noqa: E402
 
 NAMES = "abc"

@@ -8,7 +8,7 @@ import time
 
 import pawltest
 from live_nodes import HOST, SECRET, await_true
-from runner import PATIENCE, Refused, boot_us
+from driven import PATIENCE, Refused, boot_us
 
 STEPS = []
 # What a machine that is busy may add to something that takes a millisecond, in seconds.

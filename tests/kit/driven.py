@@ -43,15 +43,16 @@ class Runner:
     """A process that does what it is told. `environment` has the variables PAWL_*; `prefix` comes
     before its command, for example to put it into a network namespace."""
 
-    def __init__(self, command, environment=None, prefix=(), trace=False):
+    def __init__(self, command, environment=None, prefix=(), trace=False, stderr=None):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
         self.trace = trace
+        # It has a session of its own, so that a signal also reaches what it may start.
         self.process = subprocess.Popen(
-            [*prefix, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            bufsize=1, env={**clean, **(environment or {})})
+            [*prefix, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
+            text=True, bufsize=1, env={**clean, **(environment or {})}, start_new_session=True)
         self.last, self.asked, self.answers, self.events = 0, {}, {}, []
         self.clients = set()
-        self.over, self.seen = False, threading.Condition()
+        self.over, self.seen, self.writing = False, threading.Condition(), threading.Lock()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -73,27 +74,30 @@ class Runner:
     # ---- commands ----
 
     def begin(self, do, **parameters):
-        """Sends a command and returns its number."""
-        self.last += 1
-        text = json.dumps({"id": self.last, "do": do, **parameters})
-        if self.trace:
-            print("  %d > %s" % (self.process.pid, text), file=sys.stderr)
-        self.asked[self.last] = text
-        try:
-            self.process.stdin.write(text + "\n")
-            self.process.stdin.flush()
-        except OSError as e:
-            raise Ended("the runner has ended before: %s" % text) from e
-        return self.last
+        """Sends a command and returns its number. Any thread may do so."""
+        with self.writing:
+            self.last += 1
+            text = json.dumps({"id": self.last, "do": do, **parameters})
+            if self.trace:
+                print("  %d > %s" % (self.process.pid, text), file=sys.stderr)
+            self.asked[self.last] = text
+            try:
+                self.process.stdin.write(text + "\n")
+                self.process.stdin.flush()
+            except (OSError, ValueError) as e:  # ValueError: it is closed.
+                raise Ended("the runner has ended before: %s" % text) from e
+            return self.last
 
     def wait(self, number, patience=PATIENCE):
         """Returns the answer to the command of that number: its `ok`, with its `at`."""
         with self.seen:
             done = self.seen.wait_for(lambda: number in self.answers or self.over, patience)
             if number not in self.answers:
-                raise Ended("the runner %s: %s" % ("has ended before it answered" if done else
-                                                   "has not answered", self.asked[number]))
+                raise Ended("the runner %s: %s" % (
+                    "has ended before it answered" if done else "has not answered",
+                    self.asked[number]))
             answer = self.answers.pop(number)
+            del self.asked[number]
         if "error" in answer:
             raise Refused(answer["error"])
         return {**answer["ok"], "at": answer["at"]}
@@ -111,9 +115,11 @@ class Runner:
         def found():
             return next((e for e in self.events if fields.items() <= e.items()), None)
         with self.seen:
-            if not self.seen.wait_for(found, patience):
-                raise AssertionError("no event %s, but %s" % (fields, self.events))
+            self.seen.wait_for(lambda: found() or self.over, patience)
             event = found()
+            if event is None:
+                raise (Ended if self.over else AssertionError)("no event %s, but %s"
+                                                               % (fields, self.events))
             self.events.remove(event)
             return event
 
@@ -140,16 +146,16 @@ class Runner:
     # ---- the process ----
 
     def signal(self, number):
-        self.process.send_signal(number)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
 
     def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
+        self.signal(signal.SIGKILL)
         self._reap()
 
     def end(self, patience=PATIENCE):
         """Ends the standard input of the runner, and returns its status."""
-        self.process.send_signal(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
         try:
             self.process.stdin.close()
         except OSError:
@@ -157,15 +163,16 @@ class Runner:
         try:
             self.process.wait(patience)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self.signal(signal.SIGKILL)
         return self._reap()
 
     def _reap(self):
         status = self.process.wait(PATIENCE)
         self.reader.join(PATIENCE)
-        for stream in (self.process.stdin, self.process.stdout):
-            try:
-                stream.close()
-            except OSError:
-                pass
+        with self.writing:
+            for stream in (self.process.stdin, self.process.stdout):
+                try:
+                    stream.close()
+                except OSError:
+                    pass
         return status
