@@ -1,4 +1,5 @@
-"""A runner, as those see it that give it commands (README.md)."""
+"""A runner that is driven by threads, with true time and without asyncio: for live.py and
+mixed_judge.py (README.md)."""
 
 import json
 import os
@@ -8,7 +9,6 @@ import sys
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PATIENCE = 20.0
 
 
@@ -29,14 +29,13 @@ class Ended(Exception):
     """The runner has ended, or does not answer."""
 
 
-def command_of(name):
-    """Returns (language, command) for a runner that is named as `go`, which is runners/go, or as
-    `c=build/runner`, which says where its program is."""
-    language, _, path = name.partition("=")
-    path = os.path.abspath(path) if path else os.path.join(HERE, "runners", language)
-    if not (os.path.isfile(path) and os.access(path, os.X_OK)):
-        raise SystemExit("there is no runner %s: %s is no program" % (language, path))
-    return language, [path]
+def hello_of(command):
+    """Returns what the runner says of itself."""
+    runner = Runner(command)
+    try:
+        return runner.do("hello")
+    finally:
+        runner.end()
 
 
 class Runner:

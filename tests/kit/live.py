@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""live.py --runner NAME [--runner NAME=PROGRAM ...] [--pawld FILE] [--pawl FILE] [--only TEXT]
-        [--trace]
+"""live.py --runner NAME [--runner NAME ...] [--pawld FILE] [--pawl FILE] [--only TEXT] [--trace]
 
 Plays steps with three real nodes, which have TLS and rights, and with a runner for each language.
 The nodes are killed, stopped and continued, drained, and (as root, with iproute2 and nftables) cut
@@ -23,7 +22,8 @@ sys.path.insert(0, HERE)
 import live_nodes  # noqa: E402
 import live_steps  # noqa: E402
 import netns  # noqa: E402
-from driven import Runner, command_of  # noqa: E402
+from driven import hello_of  # noqa: E402
+from runner import command_of  # noqa: E402
 
 
 class Tally:
@@ -38,17 +38,10 @@ class Tally:
         print("%-7s %s: %s%s" % (word, language, step.replace("_", " "), more), flush=True)
 
 
-def level_of(command):
-    runner = Runner(command)
-    try:
-        return runner.do("hello")["level"]
-    finally:
-        runner.end()
-
-
-def play(options, language, command, tally):
+def play(options, command, tally):
     """Plays all steps for one runner: first those on loopback, and then those that cut."""
-    level, no_net = level_of(command), live_nodes.why_no_net()
+    hello, no_net = hello_of(command), netns.why_not()
+    language, level = hello["language"], hello["level"]
     for net in (False, True):
         steps = [s for s in live_steps.STEPS if s[1] == net and options.only in s[2]]
         due = [s for s in steps if s[0] <= level]
@@ -85,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(prog="live.py", usage=usage[8:], description=text,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runner", action="append", required=True, metavar="NAME",
-                        help="runners/NAME, or NAME=PROGRAM")
+                        help="a name in runners/, or the path of a program")
     parser.add_argument("--pawld", default=os.path.join(BUILD, "node", "pawld"))
     parser.add_argument("--pawl", default=os.path.join(BUILD, "cli", "pawl"))
     parser.add_argument("--only", default="", metavar="TEXT",
@@ -95,7 +88,7 @@ def main():
     options.pawld, options.pawl = os.path.abspath(options.pawld), os.path.abspath(options.pawl)
     tally = Tally()
     for name in options.runner:
-        play(options, *command_of(name), tally)
+        play(options, command_of(name), tally)
     print("passed=%d failed=%d skipped=%d" % (tally.passed, tally.failed, tally.skipped))
     return 1 if tally.failed or not tally.passed else 0
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+sys.path.append(os.path.join(HERE, "..", "integration"))
 
 import netns  # noqa: E402
 import pawltest  # noqa: E402
@@ -198,7 +198,3 @@ def await_true(condition, what, patience=pawltest.PATIENCE):
         if time.monotonic() > end:
             raise AssertionError("%s: not within %g s" % (what, patience))
         time.sleep(0.01)
-
-
-def why_no_net():
-    return netns.why_not()

@@ -318,10 +318,9 @@ class Holder(threading.Thread):
             if e.code in ("bad_argument", "unknown_command", "crash"):
                 self.refused(e)
         finally:
-            told = {k: ok[k] for k in ("released", "transferred") if ok and k in ok}
+            # `released` is not written down: it is false if the client has asked twice.
             for part in lock.parts:
-                self.write(part, do, begin, returned, result=result,
-                           **(told if len(lock.parts) == 1 else {}))
+                self.write(part, do, begin, returned, result=result)
         return ok
 
     def extend(self, runner, lock):

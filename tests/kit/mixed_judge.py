@@ -8,7 +8,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "nodes"), os.path.join(HERE, "..", "judge")]
+sys.path.insert(0, HERE)
+
+from driven import hello_of  # noqa: E402
+from runner import command_of  # noqa: E402
+
+sys.path[1:1] = [os.path.join(HERE, "..", "nodes"), os.path.join(HERE, "..", "judge")]
 
 import beliefs  # noqa: E402
 import checker  # noqa: E402
@@ -20,7 +25,6 @@ import judge_locks  # noqa: E402
 import mixed_checks  # noqa: E402
 import mixed_holders  # noqa: E402
 import nemesis  # noqa: E402
-from driven import command_of  # noqa: E402
 
 CHECKS = [judge_locks.exclusion, judge_locks.order_of_answers, judge_locks.order_of_beliefs,
           judge_locks.falling, judge_locks.twice, judge_answers.complaints,
@@ -83,7 +87,7 @@ def attack(options, folder):
 
 def commands_of(names, lie=None):
     """Returns a list of (language, command). The first runner lies, if one is to."""
-    found = [command_of(name) for name in names]
+    found = [(hello_of(line)["language"], line) for line in map(command_of, names)]
     if lie:
         language, line = found[0]
         found[0] = (language + " (lies)", [sys.executable, LIAR, lie, *line])
@@ -111,7 +115,8 @@ def proved(options, name, how, wanted):
 
 
 def run(options):
-    options.node_rates, options.runners = {}, options.runners.split(",")
+    options.node_rates = {}
+    options.runners = options.runner or options.runners.split(",")
     options.commands = commands_of(options.runners)
     if options.prove:
         verdicts = [proved(options, *proof) for proof in PROOFS if options.only in proof[0]]
@@ -127,7 +132,8 @@ def main(text):
     parser = command.options("judge-mixed", text)
     command.add_proofs(parser)
     command.add_true_clocks(parser)
-    parser.add_argument("--runners", default="python", metavar="NAME,NAME=PROGRAM,...",
-                        help="runners of tests/kit/runners, or programs (default: python)")
+    parser.add_argument("--runners", default="python", metavar="NAME,...",
+                        help="names in tests/kit/runners, or paths of programs (default: python)")
+    parser.add_argument("--runner", action="append", metavar="NAME", help="the same, one by one")
     parser.add_argument("--holders", type=int, default=50)
     return command.main(parser, run)
