@@ -1,8 +1,8 @@
 """What mixed_judge.py checks besides what tests/nodes/checker.py does: that losses are told in
-time."""
+time, and that permits have numbers that there are."""
 
 from beliefs import MS, conflict
-from judge_locks import story
+from judge_locks import story, told
 
 # The at of an event is read when it is written, and the machine is busy.
 LATE_NS = 50 * MS
@@ -30,3 +30,12 @@ def paused(run, lock, lost):
     begin = lock.pieces[-1].end - (lock.asked or {}).get("lease_ms", 0) * MS
     return any(pause["runner"] == lock.asked["runner"] and pause["invoke"] < lost["invoke"]
                and begin < pause["return"] for pause in run.by_op["paused"])
+
+
+def permits(run):
+    for op in run.by_op["acquire"]:
+        numbers = op.get("permits") or []
+        if op.get("mode") == "permits" and (
+                len(set(numbers)) != op["count"] or not set(numbers) <= set(range(op["of"]))):
+            yield ("permits", "%s/%s asks for %d of %d permits and gets the numbers %s"
+                   % (op["key"], op["lock_id"][:8], op["count"], op["of"], numbers), [told(op)])

@@ -211,7 +211,7 @@ class Holder(threading.Thread):
     def permits(self):
         permits = self.random.choice([1, 1, 2])
         return ("lock", {"key": self.random.choice(PERMITS), "permits": permits, "of": OF},
-                {"mode": "permits", "of": OF})
+                {"mode": "permits", "of": OF, "count": permits})
 
     def several(self):
         return "locks", {"keys": self.random.sample(EXCLUSIVE, 2)}, {}
@@ -264,11 +264,11 @@ class Holder(threading.Thread):
 
     def hold(self, runner, lock, lease_ms):
         end = time.monotonic() + self.random.choice([0.05, 0.5, lease_ms / 1000, 4.0])
-        acts = [self.extend, self.token, self.gate, *[lambda *_: None] * 12]
-        if not lock.shown and lock.parts[0]["key"] in SHARED:
-            acts.append(self.downgrade)
-        if len(lock.parts) > 1:
-            acts = [lambda *_: None]
+        acts = [lambda *_: None] * 12
+        if len(lock.parts) == 1:
+            acts.append(self.token)
+            acts += [self.extend, self.gate] if lock.parts[0]["key"] not in ELECTIONS else []
+            acts += [self.downgrade] if self.may_downgrade(lock) else []
         while self.believe(runner, lock) and time.monotonic() < end and not self.over.is_set():
             if runner.seen_event(event="lost", lock=lock.name):
                 break
@@ -341,6 +341,10 @@ class Holder(threading.Thread):
         if self.slot.level >= 4:
             said = runner.do("gate", lock=lock.name, margin_ms=50)
             self.count("let_through" if said["accepted"] else "not_let_through")
+
+    @staticmethod
+    def may_downgrade(lock):
+        return not lock.shown and lock.parts[0]["key"] in SHARED
 
     def downgrade(self, runner, lock):
         lock.shown = {"mode": "shared"}

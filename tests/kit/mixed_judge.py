@@ -28,7 +28,7 @@ import nemesis  # noqa: E402
 
 CHECKS = [judge_locks.exclusion, judge_locks.order_of_answers, judge_locks.order_of_beliefs,
           judge_locks.falling, judge_locks.twice, judge_answers.complaints,
-          judge_answers.forgotten, mixed_checks.losses]
+          judge_answers.forgotten, mixed_checks.losses, mixed_checks.permits]
 FAULTS = {**nemesis.FAULTS, **{name: 3 * weight for name, weight in nemesis.CLIENTS.items()}}
 # From one fault to the next, in seconds.
 PAUSES = (0.2, 2.5)
@@ -68,7 +68,7 @@ def attack(options, folder):
                               settings=clusters.timing(MAX_LEASE_MS, REQUEST_TIMEOUT_MS)) as nodes:
             attacker = nemesis.Nemesis(nodes, log, options, FAULTS, pauses=PAUSES,
                                        wrong=options.node_rates)
-            attacker.tells_every = TELLS_EVERY_S
+            attacker.tells_every = TRY_S * 2 if options.prove else TELLS_EVERY_S
             attacker.start_all()
             clusters.wait_until(nodes.well, "the cluster's birth", BIRTH_S)
             with mixed_holders.Crowd(options.commands, options.holders, nodes, folder, log,
