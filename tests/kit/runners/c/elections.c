@@ -143,11 +143,20 @@ static void on_leader(struct pawl_election *election, const struct pawl_leader *
 		? describe_leader(leader->owner, leader->value, leader->token) : json_null()));
 }
 
+static void on_ended(struct pawl_election *election, int error, const char *message, bool observing,
+	void *arg) {
+	struct watching *watching = arg;
+	(void)election, (void)observing;
+	line_event("ended", json_pack("{ss ss ss}", "watch", watching->name, "code",
+		line_code(error), "message", message));
+}
+
 void do_observe(struct command *command) {
 	struct client *client = client_named(command);
 	struct watching *watching = watching_new(command, client);
 	struct pawl_election_options options = { .name = param_bytes(command, "name"),
-		.observe_only = true, .on_leader = on_leader, .arg = watching };
+		.observe_only = true, .on_leader = on_leader, .on_failed = on_ended,
+		.arg = watching };
 	int error = command->bad ? 0
 		: pawl_election_new(client->pawl, &options, &watching->observer);
 	if (error || command->bad) {

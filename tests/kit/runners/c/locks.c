@@ -202,24 +202,15 @@ static void on_extended(struct pawl_result *take_result, void *arg) {
 		"valid_ms", (json_int_t)pawl_result_valid_ms(take_result)));
 }
 
-/* The library extends by itself. This asks for an extension of its own, which the handle does not
- * hear of: its deadline may only be the earlier one. */
 void do_extend(struct command *command) {
 	struct pawl_lock *lock = one_lock(command);
-	if (!lock) {
-		return;
+	const uint32_t lease_ms = param_number(command, "lease_ms", 0);
+	if (lock) {
+		const int lost = pawl_lock_error(lock);
+		command_started(command, command->bad ? 0 : lost ? lost
+			: pawl_lock_extend_start(lock, lease_ms, on_extended, command,
+				&command->call));
 	}
-	uint32_t slots[PAWL_PERMITS_MAX];
-	struct pawl_request request = { .method = PAWL_EXTEND, .key = pawl_lock_key(lock),
-		.lock_id = pawl_lock_id(lock), .token = pawl_lock_token(lock),
-		.lease_ms = param_number(command, "lease_ms", 0) };
-	size_t count = pawl_lock_slots(lock, slots, PAWL_PERMITS_MAX);
-	for (size_t i = 0; i < count; i++) {
-		request.slots[slots[i] / 64] |= (uint64_t)1 << slots[i] % 64;
-	}
-	command_started(command, command->bad ? 0
-		: pawl_start(command->client->pawl, &request, on_extended, command,
-			&command->call));
 }
 
 void do_token(struct command *command) {
@@ -267,7 +258,8 @@ void do_gate(struct command *command) {
 		return;
 	}
 	json_t *valid = valid_of(held);
-	const bool accepted = !held->cause && json_integer_value(valid) > margin;
+	const json_int_t left = json_integer_value(valid);
+	const bool accepted = !held->cause && left > 0 && left >= margin;
 	json_decref(valid);
 	json_t *ok = json_pack("{sb}", "accepted", accepted);
 	if (accepted) {

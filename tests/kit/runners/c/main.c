@@ -1,5 +1,5 @@
-/* main.c: reads commands from the standard input, a JSON object a line, and starts them. The program
- * ends with its input, after it has closed its clients. See runner.h. */
+/* main.c: reads commands from the standard input, a JSON object a line, and starts them. The
+ * program ends with its input, after it has closed its clients. See runner.h. */
 #include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>

@@ -107,13 +107,20 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 	line_event("change", fields);
 }
 
+static void on_ended(struct pawl_watch *watch, int error, const char *message, void *arg) {
+	struct watching *watching = arg;
+	(void)watch;
+	line_event("ended", json_pack("{ss ss ss}", "watch", watching->name, "code",
+		line_code(error), "message", message));
+}
+
 void do_watch(struct command *command) {
 	struct client *client = client_named(command);
 	struct watching *watching = watching_new(command, client);
 	const bool prefix = param_has(command, "prefix");
 	struct pawl_watch_options options = {
 		.key = param_bytes(command, prefix ? "prefix" : "key"), .prefix = prefix,
-		.on_event = on_event, .arg = watching };
+		.on_event = on_event, .on_ended = on_ended, .arg = watching };
 	int error = command->bad ? 0
 		: pawl_watch_start(client->pawl, &options, &watching->watch);
 	if (error || command->bad) {
