@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kit.py --runner NAME [--case NAME]... [--level N] [--jobs N] [--trace]
+"""kit.py --runner NAME [--case NAME]... [--level N] [--jobs N] [--part I/N] [--trace]
 kit.py --explain
 kit.py --list
 
@@ -9,7 +9,8 @@ failed case is shown with what was wanted, what came, and the whole conversation
 
 --case NAME   plays this case; a * stands for anything
 --level N     plays the cases up to this level; default: the runner's own
---jobs N      plays so many cases at a time; default: 4
+--jobs N      plays so many cases at a time; default: 8
+--part I/N    plays one of N parts of the cases
 --trace       shows the conversation of each case, also of those that pass
 --explain     prints the language of cases: rules, answers, steps and comparisons
 --list        prints the cases with their levels and reasons
@@ -68,11 +69,11 @@ async def hello(command):
     return said["ok"]
 
 
-async def play(name, case, command, trace):
+async def play(name, case, command, starts, trace):
     """Plays a case, and returns whether it has passed."""
     began = time.monotonic()
     try:
-        one = Play(case, command)
+        one = Play(case, command, starts)
         why = await one.run()
     except BadCase as error:
         raise SystemExit("kit: case %s: %s" % (name, error)) from None
@@ -91,17 +92,19 @@ async def play(name, case, command, trace):
 async def play_all(cases, command, level, jobs, trace):
     """Returns how many cases have passed, failed and been skipped."""
     wanted = {name: case for name, case in cases.items() if case["level"] <= level}
-    turn = asyncio.Semaphore(jobs)
+    turn, starts = asyncio.Semaphore(jobs), asyncio.Semaphore(os.cpu_count() or 1)
 
     async def in_turn(name, case):
         async with turn:
-            return await play(name, case, command, trace)
+            return await play(name, case, command, starts, trace)
     passed = await asyncio.gather(*(in_turn(name, case) for name, case in wanted.items()))
     return sum(passed), len(passed) - sum(passed), len(cases) - len(wanted)
 
 
 async def main(given):
     command, cases = command_of(given.runner), load(given.case)
+    part, parts = map(int, given.part.split("/"))
+    cases = dict(list(cases.items())[part - 1::parts])
     said = await hello(command)
     level = said["level"] if given.level is None else given.level
     print("runner %s: %s, level %d; playing up to level %d" % (
@@ -117,7 +120,8 @@ def parse():
     parser.add_argument("--runner")
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--level", type=int)
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--part", default="1/1")
     for flag in ("--trace", "--explain", "--list"):
         parser.add_argument(flag, action="store_true")
     given = parser.parse_args()

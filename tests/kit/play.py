@@ -9,8 +9,9 @@ from matching import differs
 from runner import Runner, RunnerProblem
 from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_us
 
-# How long a step may take if the case does not say so, and how long a case.
-WITHIN_MS, LIMIT_S = 10_000, 60
+# How long a step may take if the case does not say so, and at most; and how long a runner may take
+# to say hello.
+WITHIN_MS, LIMIT_S, HELLO_S = 20_000, 60, 120
 CASE_FIELDS = {"level", "why", "nodes", "steps"}
 # The fields of each kind of step, by the field that names the kind. A step with `do` has the
 # parameters of its command besides.
@@ -53,8 +54,11 @@ def check_case(case):
 
 
 class Play:
-    def __init__(self, case, command, show=None):
+    def __init__(self, case, command, starts, within_ms=WITHIN_MS, show=None):
+        """starts: lets so many runners start at a time, because a start takes all of a processor.
+        within_ms: how long a step may take if the case does not say so."""
         check_case(case)
+        self._starts, self._within_ms = starts, within_ms
         self.case, self.talk = case, Conversation(show)
         self.nodes = make_nodes(case, self.talk)
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
@@ -71,7 +75,10 @@ class Play:
         try:
             for node in self.nodes.values():
                 await node.start()
-            await self.runner.start()
+            async with self._starts:
+                await self.runner.start()
+                if await self.runner.answer(self.runner.begin("hello", {}), HELLO_S) is None:
+                    raise Failed("the runner does not answer hello within %d s" % HELLO_S)
             for at, step in enumerate(self.case["steps"], 1):
                 try:
                     await asyncio.wait_for(self._step(step), LIMIT_S)
@@ -149,7 +156,7 @@ class Play:
         await self._outcome(self._started[step["await"]], step, {})
 
     async def _outcome(self, number, step, parameters):
-        within = step.get("within_ms", WITHIN_MS)
+        within = step.get("within_ms", self._within_ms)
         answer = self.runner.answer(number, within / 1000)
         said = await answer
         self._check_problems()
@@ -204,7 +211,7 @@ class Play:
             return of(event) and (step.get("next") or not differs(step.get("want", {}), event))
 
         event = await self._until(
-            lambda: self.runner.take_event(matches), step.get("within_ms", WITHIN_MS),
+            lambda: self.runner.take_event(matches), step.get("within_ms", self._within_ms),
             "no such event has come: %s" % step["event"])
         why = differs(step.get("want", {}), event)
         if why:
@@ -251,7 +258,7 @@ class Play:
         request = await self._until(
             lambda: next((one for one in self._requests(step, step["request"])
                           if not one.taken), None),
-            step.get("within_ms", WITHIN_MS), "no such request has come: %s at node %s" % (
+            step.get("within_ms", self._within_ms), "no such request has come: %s at node %s" % (
                 step["request"], step.get("node", "*")))
         request.taken = True
         rule = Rule("", {"on": step["request"], **{name: step[name] for name in (

@@ -19,8 +19,8 @@ class RunnerProblem(Exception):
 
 def command_of(name):
     """Returns how the runner of that name is started: by an executable file, or by a JSON file with
-    `command`, a list whose parts may have ${KIT} for this folder. A name with a slash is the path of
-    an executable file."""
+    `command`, a list whose parts may have ${KIT} for this folder. A name with a slash is the path
+    of an executable file."""
     path = name if "/" in name else os.path.join(FOLDER, name)
     if os.path.isfile(path) and os.access(path, os.X_OK):
         return [os.path.abspath(path)]
