@@ -95,7 +95,9 @@ def a_runner_that_was_stopped_past_its_deadline_trusts_nothing(nodes, key):
     runner.signal(signal.SIGCONT)
     equal(runner.wait(asked)["valid_ms"], 0, "the validity after the stop")
     equal(runner.event(event="lost", lock="l")["valid_ms"], 0, "what was left")
-    refused(runner, "lost", "check", lock="l")
+    for do in ("check", "extend"):
+        refused(runner, "lost", do, lock="l")
+    equal(runner.do("release", lock="l")["released"], False, "released")
     rival.release(key, grant)
 
 

@@ -128,6 +128,16 @@ def a_holder_is_asked_and_hands_over(nodes, key):
 
 
 @step(2)
+def what_is_lost_is_not_handed_over(nodes, key):
+    runner, rival = nodes.runner(), nodes.rival()
+    runner.lock(runner.client("c"), "l", key, lease_ms=LEASE_MS)
+    token = rival.client.call("get", key=key)["token"]
+    rival.client.call("break", key=key, token=token, now=True)
+    runner.event(event="lost", lock="l", code="lost")
+    refused(runner, "lost", "transfer", lock="l", to="somebody")
+
+
+@step(2)
 def a_ring_of_parties_is_found(nodes, key):
     nodes.well()
     runner, one, two = nodes.runner(), "11" * 16, "22" * 16

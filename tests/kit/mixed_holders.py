@@ -356,10 +356,18 @@ class Holder(threading.Thread):
         if self.act(runner, lock, "downgrade"):
             self.count("downgraded")
 
+    def waiter(self, runner, lock):
+        """Returns the name of somebody who waits for the lock, or waited a moment ago."""
+        try:
+            owners = runner.do("waiters", client=self.owner, key=lock.parts[0]["key"])["owners"]
+        except Refused:
+            owners = []
+        return self.random.choice(owners or [self.owner])
+
     def let_go(self, runner, lock):
         """Releases it, or hands it to somebody who may be waiting."""
         if len(lock.parts) == 1 and self.slot.level >= 2 and self.random.random() < 0.15:
-            if self.act(runner, lock, "transfer", to="h%d" % self.random.randrange(50)):
+            if self.act(runner, lock, "transfer", to=self.waiter(runner, lock)):
                 self.count("transferred")
                 return
             self.believe(runner, lock)
