@@ -81,4 +81,5 @@ const struct client_core_handlers client_handlers = {
 	.call_interrupted = call_interrupt,
 	.lock_trusted = lock_trusted,
 	.guest_new = client_core_guest,
+	.guest_free = pawl_free,
 };

@@ -162,7 +162,7 @@ def overview_page(text, groups, common, about):
 def daemon_page(text, about):
     first, *rest = blocks(text)
     out = head("pawld", 8, "a node of Pawl", about)
-    synopsis = ["pawld --config FILE", "pawld --dev [--listen ADDRESS]",
+    synopsis = ["pawld --config FILE", "pawld --dev [--listen ADDRESS] [--print-endpoints]",
                 "pawld --check-config [FILE]"]
     out += [".SH SYNOPSIS", as_it_is(synopsis), ".SH DESCRIPTION", filled("\n".join(first))]
     out += [".SH OPTIONS"]

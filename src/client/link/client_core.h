@@ -93,6 +93,8 @@ struct client_core_handlers {
 	/* Makes a guest of the client: a client of another cluster (request/moved.c), with these
 	 * endpoints in their order. Returns NULL if it cannot be made. */
 	struct pawl *(*guest_new)(struct pawl *client, const char *endpoints);
+	/* Frees a guest; NULL is allowed. */
+	void (*guest_free)(struct pawl *take_guest);
 };
 
 /* What acquires say about the caller where the request itself says nothing. */

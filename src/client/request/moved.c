@@ -34,7 +34,7 @@ static size_t errand_bytes(size_t count) {
 static void errand_free(struct errand *errand) {
 	struct pawl *client = errand->call->client;
 	list_remove(&errand->link);
-	pawl_free(errand->guest);
+	client->handlers->guest_free(errand->guest);
 	request_copy_free(errand->part);
 	alloc_free(client->env.alloc, errand, errand_bytes(errand->count));
 }

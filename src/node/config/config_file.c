@@ -299,17 +299,27 @@ static int config_dev_listen(struct node_config *c, const struct dev_options *de
 	return 0;
 }
 
+#define DEV_FREE "127.0.0.1:0"
+
+/* Returns the address that is given, or where to listen without one. */
+static const char *config_dev_address(const struct dev_options *dev, const char *given,
+	const char *otherwise) {
+	return given ? given : dev->everything ? DEV_FREE : otherwise;
+}
+
 static int config_dev_dialects(struct node_config *c, const struct dev_options *dev,
 	struct problem *problem) {
 	int error = 0;
-	if (dev->redis) {
+	const char *redis = config_dev_address(dev, dev->redis, NULL),
+		*memcached = config_dev_address(dev, dev->memcached, NULL);
+	if (redis) {
 		c->redis.dev = c->redis.keeps = c->redis.overwrites = true;
-		error = config_dev_listen(c, dev, "--listen-redis", dev->redis, problem);
+		error = config_dev_listen(c, dev, "--listen-redis", redis, problem);
 		c->listen_client[c->listen_client_count - 1].redis = true;
 	}
-	if (!error && dev->memcached) {
+	if (!error && memcached) {
 		c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
-		error = config_dev_listen(c, dev, "--listen-memcached", dev->memcached, problem);
+		error = config_dev_listen(c, dev, "--listen-memcached", memcached, problem);
 		c->listen_client[c->listen_client_count - 1].memcached = true;
 	}
 	return error;
@@ -322,9 +332,12 @@ int node_config_dev(const struct dev_options *options, struct node_config **out,
 		problem_set(problem, "out of memory");
 		return PAWL_ENOMEM;
 	}
-	const char *listen = options->listen ? options->listen : "127.0.0.1:7117";
+	const char *listen = config_dev_address(options, options->listen, "127.0.0.1:7117");
 	int error = config_dev_listen(c, options, "--listen", listen, problem);
 	error = error ? error : config_dev_dialects(c, options, problem);
+	if (options->everything) {
+		CHECK(!listen_address_parse(DEV_FREE, false, &c->admin_listen));
+	}
 	if (error) {
 		node_config_free(c);
 		return error;

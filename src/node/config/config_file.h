@@ -194,6 +194,9 @@ struct dev_options {
 	const char *state_dir;
 	/* The listeners may be outside loopback. */
 	bool insecure;
+	/* There is each kind of listener, also the admin port: on a free port of loopback unless
+	 * an address is given. */
+	bool everything;
 };
 /* Makes the configuration of a single master without a file. Returns 0, PAWL_ENOMEM, or PAWL_EINVAL
  * with *problem set. */

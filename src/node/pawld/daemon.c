@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "descriptors.h"
+#include "endpoints.h"
 #include "job.h"
 #include "node.h"
 #include "notify.h"
@@ -32,6 +33,10 @@ struct daemon {
 	bool read_again;
 	/* For --dev: the endpoint has been printed. */
 	bool announced;
+	/* It is printed for a program. */
+	bool prints_endpoints;
+	/* The standard input, with which it ends then; NULL: it does not. */
+	struct event *input;
 	/* The error of the drain. */
 	int error;
 };
@@ -197,6 +202,10 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 static void daemon_announce_dev(struct daemon *d) {
 	const char *address = node_client_address(d->node, 0);
 	d->announced = true;
+	if (d->prints_endpoints) {
+		endpoints_print(d->node, d->config);
+		return;
+	}
 	printf("a single master for a try-out: %s, no TLS, nothing is kept when it stops\n"
 		"endpoint: %s\n"
 		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
@@ -255,6 +264,12 @@ static void daemon_on_alive(evutil_socket_t fd, short what, void *ctx) {
 	notify_alive();
 }
 
+static void daemon_on_input_end(void *ctx) {
+	struct daemon *d = ctx;
+	log_event(LEVEL_NOTICE, "stopping", LOG_TEXT("why", "the standard input has ended"));
+	daemon_stop(d);
+}
+
 /* Three times within the time that systemd allows, so that one late turn is not yet the end. */
 static int daemon_start_watchdog(struct daemon *d) {
 	const uint64_t us = notify_watchdog() / 3;
@@ -285,6 +300,10 @@ static int daemon_start(struct daemon *d, struct problem *problem) {
 	if (daemon_start_watchdog(d)) {
 		return PAWL_ENOMEM;
 	}
+	if (d->prints_endpoints
+		&& endpoints_end_with_input(d->base, daemon_on_input_end, d, &d->input)) {
+		return PAWL_ENOMEM;
+	}
 	char why[NODE_WHY_BYTES] = "";
 	const struct node_options options = { .base = d->base, .config = d->config,
 		.on_voting = daemon_on_voting, .ctx = d };
@@ -310,6 +329,7 @@ static void daemon_done(struct daemon *d) {
 	if (d->alive) {
 		event_free(d->alive);
 	}
+	endpoints_input_free(d->input);
 	if (d->base) {
 		event_base_free(d->base);
 	}
@@ -317,7 +337,8 @@ static void daemon_done(struct daemon *d) {
 }
 
 int daemon_run(const struct daemon_options *options, struct problem *problem) {
-	struct daemon d = { .config = options->take_config, .config_path = options->config_path };
+	struct daemon d = { .config = options->take_config, .config_path = options->config_path,
+		.prints_endpoints = options->print_endpoints };
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigaction(SIGPIPE, &ignore, NULL);
 	log_level_set(d.config->log_level);

@@ -8,6 +8,8 @@ struct daemon_options {
 	struct node_config *take_config;
 	/* The file that a reload reads; NULL with --dev. */
 	const char *config_path;
+	/* Tells a program where it listens, and ends with it (endpoints.h). */
+	bool print_endpoints;
 };
 
 /* Runs until it is told to stop. Returns 0, or a PAWL_E... with *problem set. */

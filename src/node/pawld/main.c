@@ -79,7 +79,8 @@ static enum pawld_exit pawld_run(const char *path) {
 
 static enum pawld_exit pawld_dev(const struct pawld_options *given) {
 	char dir[CONFIG_PATH_MAX];
-	struct daemon_options options = { .config_path = NULL };
+	struct daemon_options options = { .config_path = NULL,
+		.print_endpoints = given->print_endpoints };
 	struct problem problem = { "" };
 	if (dev_dir_make(dir, &problem)) {
 		return pawld_fail(&problem, EXIT_FAILED);
@@ -87,7 +88,7 @@ static enum pawld_exit pawld_dev(const struct pawld_options *given) {
 	enum pawld_exit status = EXIT_DONE;
 	const struct dev_options dev = { .listen = given->listen, .redis = given->listen_redis,
 		.memcached = given->listen_memcached, .state_dir = dir,
-		.insecure = given->insecure };
+		.insecure = given->insecure, .everything = given->print_endpoints };
 	if (node_config_dev(&dev, &options.take_config, &problem)) {
 		status = pawld_fail(&problem, EXIT_USAGE);
 	} else if (daemon_run(&options, &problem)) {

@@ -27,6 +27,15 @@ const char *pawld_help(void) {
 		"                               them, and use FLUSHDB, FLUSHALL and KEYS\n"
 		"  --listen-memcached ADDRESS   address for clients of memcached, in the same\n"
 		"                               way (docs/memcached.md); they may use flush_all\n"
+		"  --print-endpoints            for tests that start a node: listen on free ports\n"
+		"                               of 127.0.0.1 for clients, those of Redis and of\n"
+		"                               memcached and for HTTP (as above to choose), and\n"
+		"                               print one line of JSON when it is ready:\n"
+		"                               {\"client\": \"127.0.0.1:40001\",\n"
+		"                               \"redis\": ..., \"memcached\": ...,\n"
+		"                               \"admin\": ..., \"pid\": 4711}.\n"
+		"                               If standard input is a pipe, the node ends when\n"
+		"                               that is closed, so also when its test is killed\n"
 		"  --insecure                   the addresses may be outside loopback, where\n"
 		"                               everybody who can reach them may do everything:\n"
 		"                               in a container, --listen 0.0.0.0:7117 --insecure\n"
@@ -47,7 +56,7 @@ const char *pawld_help(void) {
 }
 
 struct pawld_given {
-	bool dev, check, version, help, insecure;
+	bool dev, check, version, help, insecure, print_endpoints;
 	const char *config, *listen, *listen_redis, *listen_memcached;
 };
 
@@ -60,7 +69,8 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 	struct problem *problem) {
 	*out = (struct pawld_options){ .config = given->config, .listen = given->listen,
 		.listen_redis = given->listen_redis,
-		.listen_memcached = given->listen_memcached, .insecure = given->insecure };
+		.listen_memcached = given->listen_memcached, .insecure = given->insecure,
+		.print_endpoints = given->print_endpoints };
 	if (given->help || given->version) {
 		out->mode = given->help ? PAWLD_HELP : PAWLD_VERSION;
 		return 0;
@@ -84,6 +94,11 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 		return pawld_options_wrong(problem,
 			"--insecure needs --dev; with a configuration file, set [node] insecure = "
 			"yes there");
+	}
+	if (given->print_endpoints && !given->dev) {
+		return pawld_options_wrong(problem,
+			"--print-endpoints needs --dev: a node with a configuration file listens "
+			"where that says");
 	}
 	if (given->dev) {
 		out->mode = PAWLD_DEV;
@@ -117,6 +132,7 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 		{ "listen-redis", required_argument, NULL, 'r' },
 		{ "listen-memcached", required_argument, NULL, 'm' },
 		{ "insecure", no_argument, NULL, 'i' },
+		{ "print-endpoints", no_argument, NULL, 'p' },
 		{ "check-config", no_argument, NULL, 'k' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
@@ -124,8 +140,7 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 	};
 	struct pawld_given given = { .dev = false };
 	int option;
-	opterr = 0;
-	optind = 0;
+	opterr = optind = 0;
 	while ((option = getopt_long(argc, argv, ":c:hV", known, NULL)) != -1) {
 		const char *repeated = pawld_repeated(&given, option);
 		if (repeated) {
@@ -150,6 +165,9 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 			break;
 		case 'i':
 			given.insecure = true;
+			break;
+		case 'p':
+			given.print_endpoints = true;
 			break;
 		case 'k':
 			given.check = true;

@@ -22,6 +22,8 @@ struct pawld_options {
 	const char *listen_memcached;
 	/* The addresses for DEV may be outside loopback. */
 	bool insecure;
+	/* DEV listens on free ports where nothing else is said, and tells which. */
+	bool print_endpoints;
 };
 
 /* Returns 0, or PAWL_EINVAL with *problem set. The options borrow from argv. */
