@@ -349,6 +349,10 @@ void do_transfer(struct command *command) {
 	struct held *held = held_named(command);
 	struct pawl_bytes to = param_bytes(command, "to");
 	if (held && held->election && !command->bad) {
+		if (!pawl_election_leads(held->election)) {
+			line_error(command, held->cause ? held->cause : PAWL_ELOST, NULL);
+			return;
+		}
 		held->given_up = true;
 		int error = pawl_election_transfer(held->election, to, on_transferred, command);
 		held->given_up = !error;
@@ -357,7 +361,8 @@ void do_transfer(struct command *command) {
 	}
 	struct pawl_lock *lock = one_lock(command);
 	if (lock) {
-		command_started(command,
-			pawl_lock_transfer_start(lock, to, on_transferred, command));
+		const int lost = pawl_lock_error(lock);
+		command_started(command, lost ? lost
+			: pawl_lock_transfer_start(lock, to, on_transferred, command));
 	}
 }
