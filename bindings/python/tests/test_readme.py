@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import pawl
 from nodes import Case
@@ -66,7 +67,8 @@ class Readme(Case):
         found = examples()
         self.assertGreaterEqual(len(found), 7)
         work = iter([True, True, False])
-        with tempfile.TemporaryDirectory() as folder:
+        server = {"PAWL_TEST_PAWLD": os.environ["PAWLD"]}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, server):
             for number, text in enumerate(found):
                 names = dict(
                     NODES=self.endpoints,
