@@ -285,17 +285,49 @@ func (k *keeper) claim(h *held, kind how) {
 	k.c.engine.Start(call)
 }
 
+// lockExtensible takes the engine's lock, once the lock can be extended: one that is bound to a
+// connection needs one. After an error it has not taken it.
+func (k *keeper) lockExtensible(ctx context.Context, h *held) error {
+	timer := time.NewTimer(k.c.timeout)
+	defer timer.Stop()
+	e := k.c.engine
+	for {
+		e.Lock()
+		var err error
+		if cause := h.state(); cause != nil {
+			err = cause
+		} else if h.suspended.Load() {
+			err = fault.New("busy", "a transfer of the lock is under way")
+		}
+		if err == nil && (h.binding == 0 || e.Connection() != 0) {
+			return nil
+		}
+		if err != nil {
+			e.Unlock()
+			return err
+		}
+		if k.up == nil {
+			k.up = make(chan struct{})
+		}
+		up := k.up
+		e.Connect()
+		e.Unlock()
+		select {
+		case <-up:
+		case <-h.ctx.Done():
+		case <-timer.C:
+			return e.Late()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // extendNow extends a lock at the wish of the program, with another lease if that is not 0.
 func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) error {
 	e := k.c.engine
-	e.Lock()
-	if cause := h.state(); cause != nil {
-		e.Unlock()
-		return cause
-	}
-	if h.suspended.Load() {
-		e.Unlock()
-		return fault.New("busy", "a transfer of the lock is under way")
+	if err := k.lockExtensible(ctx, h); err != nil {
+		return err
 	}
 	if lease > 0 {
 		if h.warn == h.lease/6 {
