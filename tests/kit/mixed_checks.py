@@ -4,9 +4,6 @@ time, and that permits have numbers that there are."""
 from beliefs import MS, conflict
 from judge_locks import story, told
 
-# The at of an event is read when it is written, and the machine is busy.
-LATE_NS = 50 * MS
-
 
 def losses(run):
     """A loss is told before anybody else can believe in the key, unless the runner was paused."""
@@ -18,7 +15,7 @@ def losses(run):
                 continue
             last = lock.pieces[-1]
             for other in every:
-                if last.end <= other.begin < lost["invoke"] - LATE_NS and conflict(last, other):
+                if last.end <= other.begin < lost["invoke"] and conflict(last, other):
                     yield ("losses", "the loss of %s is told %d ms after the beginning of %r"
                            % (lock.name(), (lost["invoke"] - other.begin) / MS, other),
                            story(run, lock, other.lock))
