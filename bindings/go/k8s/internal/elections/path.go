@@ -17,6 +17,9 @@ type Path struct {
 	armed   bool
 	late    time.Duration
 	cut     bool
+	least   time.Duration // how late answers are
+	most    time.Duration
+	once    sync.Once
 	renewed chan struct{} // closed when the renewal whose answer is late has been carried out
 }
 
@@ -31,6 +34,25 @@ func (p *Path) Fail(late time.Duration) {
 	p.armed, p.late = true, late
 }
 
+// Slow makes each answer late by a time drawn from 0 to most.
+func (p *Path) Slow(most time.Duration) { p.delay(0, most) }
+
+// Late makes each answer late by d.
+func (p *Path) Late(d time.Duration) { p.delay(d, d) }
+
+func (p *Path) delay(least, most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.least, p.most = least, most
+}
+
+// Cut lets nothing through while it is true. What is on its way arrives.
+func (p *Path) Cut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
 // Renewed is closed when the last renewal has been carried out.
 func (p *Path) Renewed() <-chan struct{} { return p.renewed }
 
@@ -41,7 +63,11 @@ func (p *Path) Do(ctx context.Context, renewal bool, act func() error) error {
 	cut, late := p.cut, time.Duration(0)
 	last := p.armed && !cut && renewal
 	if last {
-		p.cut, late = true, p.late
+		p.cut, p.armed, late = true, false, p.late
+	}
+	late += p.least
+	if p.most > p.least {
+		late += rand.N(p.most - p.least)
 	}
 	p.mu.Unlock()
 	if cut {
@@ -55,7 +81,7 @@ func (p *Path) Do(ctx context.Context, renewal bool, act func() error) error {
 		return errors.Join(err, Pass(ctx, some()))
 	}
 	if last {
-		close(p.renewed)
+		p.once.Do(func() { close(p.renewed) })
 	}
 	return Pass(ctx, some()+late)
 }
