@@ -1,0 +1,296 @@
+package pawl
+
+import (
+	"context"
+	"time"
+
+	"example.org/pawl/internal/clock"
+	"example.org/pawl/internal/engine"
+	"example.org/pawl/internal/fault"
+	"example.org/pawl/internal/msgpack"
+)
+
+// One request to extend has at most so many locks, objects and bytes of keys: a node reads 65,536
+// objects and 4 MiB. A lock is a map of up to six pairs, one of which lists its permit numbers.
+const (
+	batchMax      = 1000
+	batchObjects  = 1<<16 - 256
+	objectsOfLock = 1 + 2*6
+	batchBytes    = 3 << 20
+)
+
+// how says how an extension is sent. Extensions of the same kind go into one request.
+type how struct {
+	// The number of the only connection that may carry it, for locks that are bound to that
+	// connection or are to be bound to it; 0: any connection.
+	connection int
+	// The extension binds the locks to that connection, so it is not sent with deadline_kept.
+	binds bool
+}
+
+// batches returns the locks in lists that fit into one request each.
+func batches(locks []*held) [][]*held {
+	var found [][]*held
+	var batch []*held
+	objects, size := 0, 0
+	for _, h := range locks {
+		own := objectsOfLock + len(h.slots)
+		if len(batch) == batchMax || objects+own > batchObjects || size+len(h.key) > batchBytes {
+			found = append(found, batch)
+			batch, objects, size = nil, 0, 0
+		}
+		batch = append(batch, h)
+		objects, size = objects+own, size+len(h.key)
+	}
+	return append(found, batch)
+}
+
+// extension returns the parameters that extend the locks.
+func extension(batch []*held, kind how) msgpack.Map {
+	items := make([]msgpack.Map, len(batch))
+	party := batch[0].options.party
+	for i, h := range batch {
+		items[i] = msgpack.Map{
+			{Name: "key", Value: []byte(h.key)}, {Name: "lock_id", Value: h.lockID},
+			{Name: "lease_ms", Value: millis(h.lease)}, {Name: "token", Value: h.token.Load()},
+		}
+		if len(h.slots) > 0 {
+			items[i] = append(items[i], msgpack.Pair{Name: "slots", Value: h.slots})
+		}
+		if kind.binds {
+			items[i] = append(items[i], msgpack.Pair{Name: "bond", Value: kind.connection})
+		}
+		if h.options.party != party {
+			party = ""
+		}
+	}
+	params := msgpack.Map{{Name: "locks", Value: items}, {Name: "deadline_kept", Value: !kind.binds}}
+	if party != "" {
+		// A node that did not grant the locks learns it so.
+		params = append(params, msgpack.Pair{Name: "party", Value: party})
+	}
+	return params
+}
+
+// extend asks for an extension of the locks. With the engine's lock, as all that follows.
+func (k *keeper) extend(batch []*held, kind how) {
+	now := k.c.engine.Clock.Now()
+	longest := time.Millisecond
+	for _, h := range batch {
+		longest = max(longest, h.left(now))
+	}
+	k.c.engine.Start(&engine.Call{
+		Method: "extend", Params: extension(batch, kind), Internal: true,
+		Connection: kind.connection, Timeout: longest,
+		OnDone: func(answer engine.Answer, err *fault.Error) { k.answered(batch, kind, answer, err) },
+	})
+}
+
+func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure *fault.Error) {
+	if failure != nil && failure.Code == "denied" && len(batch) > 1 {
+		// A node refuses a request as a whole if this client may not extend one of its locks. So
+		// that the others stay held, each half is asked for by itself.
+		var still []*held
+		for _, h := range batch {
+			if k.isStill(h) {
+				still = append(still, h)
+			}
+		}
+		for _, half := range [][]*held{still[:len(still)/2], still[len(still)/2:]} {
+			if len(half) > 0 {
+				k.extend(half, kind)
+			}
+		}
+		return
+	}
+	items, _ := answer.Result["locks"].([]any)
+	useless := true
+	for i, h := range batch {
+		var item map[string]any
+		if i < len(items) {
+			item, _ = items[i].(map[string]any)
+		}
+		err := judge(item, failure)
+		useless = useless && err != nil && (err.Code == "no_quorum" || err.Code == "recovering")
+		if k.isStill(h) {
+			k.extended(h, item, err, answer.SentAt, kind)
+		}
+	}
+	if useless && !k.bindings.full(k.c.engine.Connection()) {
+		k.c.engine.MoveOn(fault.New("no_quorum", "the node does not reach a quorum"))
+	}
+	k.arm()
+}
+
+func (k *keeper) isStill(h *held) bool { return k.locks[h] && !h.suspended.Load() }
+
+// judge returns why the lock was not extended; nil if it was.
+func judge(item map[string]any, failure *fault.Error) *fault.Error {
+	if failure != nil {
+		return failure
+	}
+	if said := item["error"]; said != nil {
+		return fault.FromWire(said)
+	}
+	if _, ok := item["valid_ms"].(int64); !ok {
+		return fault.New("protocol", "no outcome for the lock")
+	}
+	return nil
+}
+
+func (k *keeper) extended(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant, kind how) {
+	switch {
+	case h.left(k.c.engine.Clock.Now()) == 0:
+		// A deadline that has passed is final, whatever arrives later.
+		if err == nil {
+			err = fault.New("lost", "the answer arrived after the lease had expired")
+		}
+		h.lose(err)
+	case err == nil:
+		k.prolong(h, item, sentAt, kind.connection)
+	case err.Code == "lost" || err.Code == "not_found":
+		h.deadline.Store(nil)
+		h.lose(&fault.Error{Code: "lost", Message: err.Message, Details: err.Details})
+	case err.Code == "denied":
+		h.lose(err)
+	case err.Code == "unsure" && kind.binds && kind.connection == k.c.engine.Connection() && !h.claiming:
+		k.claim(h, kind)
+	case err.Code == "too_long" && k.shorten(h, err):
+		k.schedule(h, true)
+	default:
+		k.retry(h, err)
+	}
+}
+
+func (k *keeper) prolong(h *held, item map[string]any, sentAt clock.Instant, connection int) {
+	now := k.c.engine.Clock.Now()
+	valid, _ := item["valid_ms"].(int64)
+	deadline := sentAt.Plus(time.Duration(min(max(valid, 0), 1e12)) * time.Millisecond)
+	slots := intsOf(item["slots"])
+	others := len(slots) > 0 && !equal(slots, h.slots)
+	// The deadline may move to an earlier time in two cases: other permit numbers go with the
+	// deadline that they were granted for; and if the lock has moved to another connection, masters
+	// that have not heard of that drop it when the earlier connection is closed.
+	moved := k.bindings.made(h, connection)
+	if moved || others || clock.Left(deadline, now) > h.left(now) {
+		// Both clocks of a deadline must come from one promise, so never mix two deadlines.
+		if !h.prolong(deadline) {
+			h.lose(fault.New("lost", "the answer arrived after the lease had expired"))
+			return
+		}
+	}
+	if others {
+		h.slots = slots
+	}
+	if token := tokenOf(item["token"]); token > h.token.Load() {
+		h.token.Store(token)
+	}
+	h.lastError, h.failures = nil, 0
+	k.c.engine.Settle()
+	k.schedule(h, h.binding != 0 && h.binding != k.c.engine.Connection())
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// shorten renews the lock for what the cluster allows now. false: the node does not say what is
+// allowed.
+func (k *keeper) shorten(h *held, err *fault.Error) bool {
+	if err.Limit == 0 || err.Limit >= h.lease {
+		return false
+	}
+	usual := h.warn == h.lease/6
+	h.lease = err.Limit
+	h.warn = min(h.warn, h.lease/2)
+	if usual {
+		h.warn = h.lease / 6
+	}
+	k.measure()
+	return true
+}
+
+// claim acquires the lock again under its lock_id, which binds it to the connection. This is needed
+// when too few masters still had the lock: some have learned it anew after a restart or a pause. The
+// lock may have a higher token afterwards.
+func (k *keeper) claim(h *held, kind how) {
+	h.claiming = true
+	call := &engine.Call{Method: "acquire", Params: h.claim(), WaitName: "wait_ms", Internal: true,
+		Connection: kind.connection}
+	call.OnDone = func(answer engine.Answer, err *fault.Error) {
+		h.claiming = false
+		if err != nil {
+			switch err.Code {
+			case "no_quorum", "denied", "recovering", "unreachable":
+			default: // The error leaves open whether the lock is held.
+				err = fault.New("unsure", "%s", err.Message)
+			}
+		}
+		if k.isStill(h) {
+			k.extended(h, answer.Result, err, answer.SentAt, how{connection: kind.connection})
+			k.arm()
+		}
+	}
+	k.c.engine.Start(call)
+}
+
+// extendNow extends a lock at the wish of the program, with another lease if that is not 0.
+func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) error {
+	e := k.c.engine
+	e.Lock()
+	if cause := h.state(); cause != nil {
+		e.Unlock()
+		return cause
+	}
+	if h.suspended.Load() {
+		e.Unlock()
+		return fault.New("busy", "a transfer of the lock is under way")
+	}
+	if lease > 0 {
+		if h.warn == h.lease/6 {
+			h.warn = lease / 6
+		}
+		h.lease, h.warn = lease, min(h.warn, lease/2)
+		k.measure()
+	}
+	kind := how{}
+	if h.binding != 0 {
+		kind.connection = e.Connection()
+		kind.binds = kind.connection != h.binding
+	}
+	var err *fault.Error
+	call := &engine.Call{Method: "extend", Params: extension([]*held{h}, kind), Connection: kind.connection}
+	call.OnDone = func(answer engine.Answer, failure *fault.Error) {
+		items, _ := answer.Result["locks"].([]any)
+		var item map[string]any
+		if len(items) > 0 {
+			item, _ = items[0].(map[string]any)
+		}
+		if err = judge(item, failure); k.isStill(h) {
+			k.extended(h, item, err, answer.SentAt, kind)
+			k.arm()
+		}
+	}
+	e.Start(call)
+	e.Unlock()
+	if _, failed := call.Await(ctx); failed != nil {
+		return failed
+	}
+	e.Lock()
+	defer e.Unlock()
+	if cause := h.state(); cause != nil {
+		return cause
+	}
+	if err != nil {
+		return err
+	}
+	return nil
+}

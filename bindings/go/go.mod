@@ -1,0 +1,3 @@
+module example.org/pawl
+
+go 1.25
