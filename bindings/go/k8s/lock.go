@@ -42,6 +42,12 @@ type Config struct {
 	// there again. The default is 30 s. If it is negative, a candidate does not wait: it tries
 	// every RetryPeriod, as with a Lease object.
 	QueueWait time.Duration
+
+	// ReleaseOnDisconnect lets the next candidate lead milliseconds after the leader's process has
+	// died, in place of a lease later. Set it only if nothing between this process and the nodes
+	// closes connections in its name, as a sidecar proxy may: then another one would lead while this
+	// one believes in its lock until its next renewal.
+	ReleaseOnDisconnect bool
 }
 
 const (

@@ -21,13 +21,16 @@ func New(client *pawl.Client, name, identity string, config Config) (*Lock, erro
 	if err != nil {
 		return nil, err
 	}
-	l.service = &election{
-		Election: client.Election(name, pawl.Owner(l.identity), pawl.Lease(l.lease),
-			// The lock is given up this long before its end. An elector that keeps its times has
-			// stopped before.
-			pawl.Warn(l.config.Margin/2)),
-		lease: l.lease,
+	options := []pawl.LockOption{
+		pawl.Owner(l.identity), pawl.Lease(l.lease),
+		// The lock is given up this long before its end. An elector that keeps its times has stopped
+		// before.
+		pawl.Warn(l.config.Margin / 2),
 	}
+	if config.ReleaseOnDisconnect {
+		options = append(options, pawl.ReleaseOnDisconnect())
+	}
+	l.service = &election{Election: client.Election(name, options...), lease: l.lease}
 	return l, nil
 }
 
