@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""broken_runner.py MISTAKE: the runner for Python with one mistake, so that test_kit.py can see that
-the kit notices it. `yes` and `no` know no client at all, and answer every command alike."""
+"""broken_runner.py MISTAKE: the runner for Python with one mistake, so that test_kit.py can see
+that the kit notices it. `yes` and `no` know no client at all, and answer every command alike."""
 
 import json
 import os

@@ -18,7 +18,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "..", "build", "release", "src")
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
+sys.path.append(os.path.join(HERE, "..", "integration"))
 
+import live_locks  # noqa: E402,F401
+import live_more  # noqa: E402,F401
 import live_nodes  # noqa: E402
 import live_steps  # noqa: E402
 import netns  # noqa: E402

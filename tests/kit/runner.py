@@ -1,6 +1,7 @@
 """Starts a language's runner, gives it commands, and keeps what it says (README.md)."""
 
 import asyncio
+import contextlib
 import json
 import os
 
@@ -19,8 +20,8 @@ class RunnerProblem(Exception):
 
 def command_of(name):
     """Returns how the runner of that name is started: by an executable file, or by a JSON file with
-    `command`, a list whose parts may have ${KIT} for this folder. A name with a slash is the path of
-    an executable file."""
+    `command`, a list whose parts may have ${KIT} for this folder. A name with a slash is the path
+    of an executable file."""
     path = name if "/" in name else os.path.join(FOLDER, name)
     if os.path.isfile(path) and os.access(path, os.X_OK):
         return [os.path.abspath(path)]
@@ -153,7 +154,8 @@ class Runner:
             await asyncio.wait_for(process.wait(), seconds)
         except asyncio.TimeoutError:
             wrong = "the runner does not end within %d s of the end of its input" % seconds
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # It has ended just now.
+                process.kill()
             await process.wait()
         await asyncio.gather(*self._readers, return_exceptions=True)
         if not wrong and process.returncode:

@@ -82,6 +82,8 @@ class Mistakes(unittest.TestCase):
             with self.subTest(mistake=mistake, case=name):
                 self.assertTrue(why, "%s plays %s without a complaint" % (mistake, name))
 
+
+class Idle(unittest.TestCase):
     def test_each_case_fails_if_the_client_does_nothing(self):
         names = list(kit.load())
         asked = [(answer, name) for name in names for answer in ("yes", "no")]
@@ -141,7 +143,8 @@ class Driver(unittest.TestCase):
 
     def test_an_unknown_runner_or_case_is_named(self):
         for args, word in ((("--runner", "cobol"), "cobol"),
-                           (("--runner", "python", "--case", "nothing"), "--list"), ((), "--runner")):
+                           (("--runner", "python", "--case", "nothing"), "--list"),
+                           ((), "--runner")):
             run = self.run_kit(*args)
             self.assertNotEqual(run.returncode, 0)
             self.assertIn(word, run.stderr)

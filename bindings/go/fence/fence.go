@@ -17,11 +17,10 @@ import (
 // NameMax is the largest size of a name in bytes.
 const NameMax = 1024
 
-const (
-	namesMax = 1_000_000
-	// A file with fewer records is not rewritten.
-	rewriteLeast = 1024
-)
+const namesMax = 1_000_000
+
+// A file with fewer records is not rewritten. (Tests need not write that many.)
+var rewriteLeast = 1024
 
 // Mode is the mode of the lock whose token is checked.
 type Mode int

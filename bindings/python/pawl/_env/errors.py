@@ -177,9 +177,9 @@ class DeadlockError(PawlError):
 
 
 class MovedError(PawlError):
-    """Another cluster serves this: `endpoints` names nodes of it. The client has not followed, since
-    the request is about one connection or one node, or since it was moved a second time, or since
-    it may not use these endpoints. No node of this release says so."""
+    """Another cluster serves this: `endpoints` names nodes of it. The client has not followed: the
+    request is about one connection or one node, or was moved a second time, or the client may not
+    use these endpoints. No node of this release says so."""
 
     code = "moved"
     default_message = "another cluster serves this"

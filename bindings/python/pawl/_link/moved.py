@@ -1,5 +1,5 @@
-"""The endpoints that a node names because another cluster serves a request (docs/client-protocol.md,
-Moved)."""
+"""The endpoints that a node names because another cluster serves a request
+(docs/client-protocol.md, Moved)."""
 
 from __future__ import annotations
 
