@@ -72,8 +72,8 @@ static struct problem check_lease(const struct core *core, const struct core_req
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
-/* Section 10, Closing: whoever finds a last value releases the lock in the name of another, and does
- * not know for how long the key is to stay closed. */
+/* Section 10, Closing: whoever finds a last value releases the lock in the name of another, and
+ * does not know for how long the key is to stay closed. */
 static struct problem check_closing(const struct core *core, const struct core_request *r) {
 	const int error = r->closes < 0 || (r->closes > 0 && (r->expect_value || r->expect_seq))
 		? PAWL_EBADREQUEST

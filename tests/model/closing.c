@@ -1,8 +1,8 @@
 /* closing.c: a small model of a release that keeps the key closed for a while (docs/protocol.md,
- * section 2, Release). Three masters may have the lock; its holder releases it, and repeats the
- * release through another node. A rival takes the key as soon as q masters let it. Messages may take
- * as long as they like, coordinators die, and masters start again and copy what the others have. The
- * model walks at random (walks.h).
+ * section 10, Closing). Three masters may have the lock; its holder releases it, and repeats the
+ * release through another node. A rival takes the key as soon as q masters let it. Messages may
+ * take as long as they like, coordinators die, and masters start again and copy what the others
+ * have. The model walks at random (walks.h).
  */
 #include "walks.h"
 
@@ -41,8 +41,8 @@ static struct {
 	struct master masters[MASTERS];
 	struct op ops[OPS];
 	uint8_t deaths, restarts;
-	/* How many masters had the record when they heard of its release; a coordinator has died, or
-	 * a master has started again; and the rival has had the key. */
+	/* How many masters had the record when they heard of its release; a coordinator has died,
+	 * or a master has started again; and the rival has had the key. */
 	uint8_t had;
 	bool faults, taken;
 } w;

@@ -194,5 +194,5 @@ static bool release_make(struct core *core, struct op *op, const struct core_req
 
 const struct operation release_operation = { .needs_lock_id = true, .of_holder = true,
 	.make = release_make, .start = release_start, .answer = release_answer,
-	.evaluate = release_evaluate, .epoch = release_epoch, .link_lost = release_link_lost, .catch_up = catch_up_send_again,
-	.late_answer = release_late_answer };
+	.evaluate = release_evaluate, .epoch = release_epoch, .link_lost = release_link_lost,
+	.catch_up = catch_up_send_again, .late_answer = release_late_answer };

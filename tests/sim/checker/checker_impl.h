@@ -66,12 +66,7 @@ struct ghost {
 };
 
 /* A release was answered that keeps the key closed, and was asked for at that time. */
-struct closing {
-	struct closing *next;
-	uint32_t lock;
-	int64_t asked;
-	span_ns closes;
-};
+struct closing { struct closing *next; uint32_t lock; int64_t asked; span_ns closes; };
 
 struct key_state {
 	struct granted *granted_leases;
