@@ -192,6 +192,8 @@ struct core_request {
 	bool expect_value, expect_seq;
 	struct slice expected;
 	struct ballot expected_seq;
+	/* RELEASE: for how long the key stays closed, in nanoseconds. */
+	span_ns closes;
 	/* CHANGE: what is to be changed, borrowed for the step with all its slices. */
 	const struct core_change *change;
 	/* LIST: it begins with the first key after this one; if this is empty, with the first. */

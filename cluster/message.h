@@ -37,6 +37,8 @@ enum message_flag {
 	/* SNAPSHOT_RECORD: the record is bound to a node there (section 2, Release on
 	 * disconnect). */
 	FLAG_BOUND = 16,
+	/* RELEASE_ANSWER: the key is closed here as the release asked for (section 10, Closing). */
+	FLAG_CLOSED = 16,
 	/* The record is barred. SNAPSHOT_RELEASED: so is what comes back of it. */
 	FLAG_BARRED = 32,
 	/* PREPARE_ANSWER: the value is the one that the asker named, and is left out. READ_ANSWER:
@@ -181,6 +183,9 @@ struct message {
 		 * WITHDRAW: its promise and parked request go; 0: only the queue entry does.
 		 * NOMINATE_ANSWER, HAND_OVER: the attempt of the successor. */
 		uint64_t attempt;
+		/* HAND_OVER without a `blob`, which is a release: for how long the key stays
+		 * closed, in microseconds. */
+		uint64_t closes_us;
 		/* COMMIT, EXTEND, EXTEND_PERMITS, LEARN: the name of the request for which the
 		 * record is accepted (section 11); 0: it has none. RELEASE: the name that is rolled
 		 * back; 0: it is no rollback. SNAPSHOT_RECORD, SYNC_RECORD: the name that the
@@ -272,7 +277,8 @@ struct message {
 	 * FLAG_PREFIX: the key of the last entry that came before. */
 	struct slice value;
 	/* PLEDGE, CONFIG, COPY_AHEAD, DECREE_ACCEPT, DECREE_PROMISE: a configuration
-	 * (config_encode). HAND_OVER: the identity of the successor's coordinator. SYNC_GROUPS: the
+	 * (config_encode). HAND_OVER: the identity of the successor's coordinator; empty: there is
+	 * no successor, and the key stays closed. SYNC_GROUPS: the
 	 * digests of all groups, 8 bytes each. SYNC_ASK: the numbers of groups, a byte each, or of
 	 * leaves, two bytes each. SYNC_LEAVES: the number of a group and the digests of its leaves,
 	 * and so on. SYNC_KEYS: what the records of the leaves are (sync_list.c). */

@@ -27,7 +27,7 @@ void figures_changed(struct core *core, const struct key *key, const struct reco
 	const bool ends = what == RECORD_EXPIRED || what == RECORD_RELEASED ||
 		what == RECORD_CLOSED || what == RECORD_LOST;
 	/* A record whose lock delay runs was counted when that began. */
-	if (!ends || r->closed) {
+	if (!ends || r->closed || record_keeps_closed(r)) {
 		return;
 	}
 	buckets_add(&core->changes.holds, record_age(r, core->now));

@@ -35,6 +35,8 @@ enum {
  *   BARRED      The record is barred. Those who copy are told of the lock_id instead.
  *   NARROWED    A semaphore's record has fewer permit numbers.
  *   CLOSED      Nobody holds the record any more, and only its lock delay runs.
+ *   CLOSING     The record is new here, and nobody holds it: its lock was released, and the key
+ *               stays closed.
  *   EXPIRED, RELEASED, LOST  The record ends.
  *   MERGED      What another node told of the record in a snapshot was added.
  *   FOLLOWED    The record is as the master says that this replica follows.
@@ -50,6 +52,7 @@ enum {
 #define BARRED_MEANS     YES, NO,     NONE,       NO,   NO
 #define NARROWED_MEANS   YES, YES,    NONE,       NO,   NO
 #define CLOSED_MEANS     YES, NO,     LOST,       NO,   NO
+#define CLOSING_MEANS    YES, YES,    NONE,       NO,   NO
 #define EXPIRED_MEANS    YES, NO,     EXPIRED,    NO,   NO
 #define RELEASED_MEANS   YES, NO,     RELEASED,   NO,   NO
 #define LOST_MEANS       YES, NO,     LOST,       NO,   NO
@@ -135,8 +138,7 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 
 /* style: record, because the caller says so. */
 bool record_held_again(const struct core *core, struct record *r) {
-	const bool again = r->closed &&
-		!instant_expired(core->now, instant_add(r->end, -record_delay(r)));
+	const bool again = r->closed && !record_closing(r, core->now);
 	r->closed = r->closed && !again;
 	return again;
 }

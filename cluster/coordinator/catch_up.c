@@ -31,7 +31,7 @@ void catch_up_end(struct core *core, struct op *op) {
 /* Sends a release, a break or a downgrade once more. */
 void catch_up_send_again(struct core *core, struct op *op, uint32_t peer) {
 	struct message m = op->kind == CORE_RELEASE
-		? release_message(op)
+		? release_message(core, op)
 		: op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
 	m.flags |= op->kind == CORE_BREAK && op_break(op)->now ? FLAG_NOW : 0;
 	COUNT(core, release_resent);

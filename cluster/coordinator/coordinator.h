@@ -128,9 +128,6 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 /* Describes a record as reads show it, but for its key. The bytes are the record's own. */
 struct core_entry entry_of(const struct core *core, const struct record *r, struct instant now);
 
-/* Tells whether the record's lease is over and only its lock delay may still run. */
-bool entry_closing(const struct record *r, struct instant now);
-
 /* Returns a record that would be shown, and whose value was left out of the report and is not in
  * this node's own copy; NULL: none. */
 const struct record *entry_lacks(struct core *core, const struct op *op, const struct key *key);
@@ -179,8 +176,11 @@ void op_replies_clear(struct core *core, struct op *op);
 /* Returns when a lease that is accepted now would be over at every master. */
 struct instant longest_lease(const struct core *core);
 
+/* Returns for how long the key is still to stay closed after this release (section 10, Closing). */
+span_ns release_closes(const struct core *core, const struct op *op);
+
 /* Returns the release that this operation sends. */
-struct message release_message(const struct op *op);
+struct message release_message(const struct core *core, const struct op *op);
 
 /* Tells the masters that can be reached, once, to roll back what rests on this name. */
 void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id,

@@ -6,14 +6,10 @@ static struct instant lease_end(const struct record *r) {
 	return instant_add(r->end, -record_delay(r));
 }
 
-bool entry_closing(const struct record *r, struct instant now) {
-	return record_delay(r) > 0 && instant_expired(now, lease_end(r));
-}
-
 /* Tells whether the record's lease runs. This is the only test for whoever counts holders or copies
  * them. */
 bool entry_holds(const struct record *r, struct instant now) {
-	return !instant_expired(now, r->end) && !entry_closing(r, now);
+	return !instant_expired(now, r->end) && !record_closing(r, now);
 }
 
 bool entry_held(const struct key *key, struct instant now) {
@@ -30,7 +26,7 @@ struct core_entry entry_of(const struct core *core, const struct record *r, stru
 		.identity = record_identity(r), .label = record_label(r), .token = r->token,
 		.lock_id = r->lock_id, .value_seq = record_wrote(core, r), .terms = record_terms(r),
 		.remaining = instant_left_long(now, lease_end(r)), .age = record_age(r, now),
-		.closing = entry_closing(r, now) };
+		.closing = record_closing(r, now) };
 	e.closed_for = e.closing ? instant_left_long(now, r->end) : 0;
 	return e;
 }

@@ -122,6 +122,14 @@ struct release_state {
 	/* The lock was bound to this node, which has lost it. So it ends at the masters where it is
 	 * still bound to this node. */
 	bool lost_here;
+	/* A master keeps the key closed, as the release asked for; and the peer index, plus 1, of
+	 * the master that is asked for the record which does so; 0: none is. */
+	bool closed_any;
+	uint8_t fetch_from;
+	/* For how long the key is to stay closed, and until when, from the first round on; 0: it
+	 * opens at once. */
+	span_ns closes;
+	struct instant closed_until;
 };
 
 struct transfer_state {

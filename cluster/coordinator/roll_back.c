@@ -46,14 +46,26 @@ bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id
 	return all;
 }
 
+/* What is sent again names what is left of the time, so that it is not longer anywhere. */
+span_ns release_closes(const struct core *core, const struct op *op) {
+	const struct release_state *release = op_release(op);
+	return release->closes > 0 ? instant_left_long(core->now, release->closed_until) : 0;
+}
+
 /* A holder that goes on with a lock which was bound here must not lose it together with this node.
  * So only a master where the lock is still bound to this node ends it. */
-struct message release_message(const struct op *op) {
+struct message release_message(const struct core *core, const struct op *op) {
 	const struct release_state *release = op_release(op);
 	if (release->lost_here) {
 		struct message lost = op_message(op, MESSAGE_BINDING);
 		lost.flags = FLAG_NOW;
 		return lost;
+	}
+	const span_ns closes = release_closes(core, op);
+	if (closes > 0) {
+		struct message close = op_message(op, MESSAGE_HAND_OVER);
+		close.closes_us = (uint64_t)((closes + SPAN_US - 1) / SPAN_US);
+		return close;
 	}
 	struct message m = op_message(op, MESSAGE_RELEASE);
 	m.name = op->part_of;

@@ -144,6 +144,17 @@ static inline span_ns record_delay(const struct record *r) {
 	return delay;
 }
 
+/* Tells whether the record's lease is over, and only its lock delay runs. */
+static inline bool record_closing(const struct record *r, struct instant now) {
+	return record_delay(r) > 0 && instant_expired(now, instant_add(r->end, -record_delay(r)));
+}
+
+/* Tells whether nobody holds the record, which keeps a key closed after a release (section 10,
+ * Closing). It alone has a value that nobody has written. */
+static inline bool record_keeps_closed(const struct record *r) {
+	return r->barred && r->wrote_clock == 0;
+}
+
 /* record.since_low and since_high count units of 2^16 ns, which are 66 us. They go round once in
  * 2.2 years, and no record seems to be older than that. */
 #define SINCE_UNIT_BITS 16

@@ -230,7 +230,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		binding_master_accepted(core, r, from);
 	}
 	clock_raise(core, m->ballot.clock);
-	record_changed(core, key, r, fresh || record_held_again(core, r) ? RECORD_GRANTED
+	record_changed(core, key, r, fresh && record_keeps_closed(r) ? RECORD_CLOSING
+		: fresh || record_held_again(core, r) ? RECORD_GRANTED
 		: written ? RECORD_WRITTEN : RECORD_ACCEPTED);
 	if (fresh && key_more(key)) {
 		queue_record_held(core, key, m->lock_id, from);

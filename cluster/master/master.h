@@ -436,6 +436,10 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 bool master_release_here(struct core *core, const struct message *m, enum record_change how,
 	const struct successor *successor);
 
+/* Does so for a release after which the key stays closed. *flags: FLAG_HAD, FLAG_CLOSED. Returns
+ * STATUS_FULL if there was no memory, and nothing has ended. */
+enum status master_close_here(struct core *core, const struct message *m, uint32_t *flags);
+
 /* Bars the lock_id from extension. */
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 

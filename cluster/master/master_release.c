@@ -2,12 +2,10 @@
  * (sections 2, 9 and 11), and with an exclusive lock that becomes a shared one (section 10). */
 #include "master.h"
 
-/* Drops record, promise, parked request and queue entry, exactly by lock_id, and remembers the
- * lock_id (R3). A recovering master does so too, but its answer does not count (section 4). `how`:
- * RELEASED, or LOST when the lock is taken by force. `successor`: the request that is to be next
- * here, or NULL for the first in the order. */
-bool master_release_here(struct core *core, const struct message *m, enum record_change how,
-	const struct successor *successor) {
+/* Does what master_release_here does. `closing`: the record that takes the place of the one that
+ * ends, which is there; NULL: none does. */
+static bool release_here(struct core *core, const struct message *m, enum record_change how,
+	const struct successor *successor, struct record *closing) {
 	const struct slice name = m->key;
 	const struct id128 lock_id = m->lock_id;
 	/* This finishes merging the key first. The merge would drop a record that it finds among
@@ -28,6 +26,10 @@ bool master_release_here(struct core *core, const struct message *m, enum record
 		record_changed(core, key, r, how);
 		key_drop_record(core, key, r);
 	}
+	if (closing) {
+		key_add_record(core, key, closing);
+		record_changed(core, key, closing, RECORD_CLOSING);
+	}
 	struct promise *p = key_promise(key, lock_id);
 	if (p) {
 		key_drop_promise(core, key, p);
@@ -37,11 +39,39 @@ bool master_release_here(struct core *core, const struct message *m, enum record
 	}
 	queue_drop_lock(core, key, lock_id);
 	queue_record_ended(core, key);
-	if (r) {
+	if (r && closing == NULL) {
 		core->observers->key_changed(core, key, NULL);
 	}
 	table_settle(core, key);
 	return r != NULL;
+}
+
+/* Drops record, promise, parked request and queue entry, exactly by lock_id, and remembers the
+ * lock_id (R3). A recovering master does so too, but its answer does not count (section 4). `how`:
+ * RELEASED, or LOST when the lock is taken by force. `successor`: the request that is to be next
+ * here, or NULL for the first in the order. */
+bool master_release_here(struct core *core, const struct message *m, enum record_change how,
+	const struct successor *successor) {
+	return release_here(core, m, how, successor, NULL);
+}
+
+/* Section 10, Closing: what keeps the key closed takes the place of the record in one step, so that
+ * nobody is promised the key in between. */
+enum status master_close_here(struct core *core, const struct message *m, uint32_t *flags) {
+	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const span_ns asked = span_from_us(m->closes_us), most = core->config.max_lease;
+	struct record *closing = r == NULL ? NULL
+		: record_closing_new(core, r, asked < most ? asked : most);
+	if (r && closing == NULL) {
+		return STATUS_FULL;
+	}
+	*flags = r ? FLAG_HAD | FLAG_CLOSED
+		: key && key_record(key, record_closing_id(m->lock_id)) ? FLAG_CLOSED
+		: 0;
+	core->counts[COUNT_release_closes] += r != NULL;
+	(void)release_here(core, m, RECORD_RELEASED, NULL, closing);
+	return rule_votes(core);
 }
 
 /* Rolls back what a failed request had taken (section 11): drops a record that rests on the

@@ -19,7 +19,20 @@ void master_nominate(struct core *core, uint32_t from, const struct message *m) 
 	out_send(core, from, &answer);
 }
 
+/* A hand-over to nobody, after which the key stays closed (section 10, Closing). */
+static void close_after(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round };
+	answer.status = master_close_here(core, m, &answer.flags);
+	answer.age_us = lacked_us(core, m->lock_id);
+	COUNT(core, release_ok);
+	out_send(core, from, &answer);
+}
+
 void master_hand_over(struct core *core, uint32_t from, const struct message *m) {
+	if (m->blob.size == 0) {
+		close_after(core, from, m);
+		return;
+	}
 	struct successor successor = { .lock_id = m->by, .attempt = m->attempt,
 		.first = m->ballot };
 	bool named = m->blob.size == sizeof successor.node.b;

@@ -330,5 +330,5 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r,
 /* Section 2, Update, Prepare: a master that missed an extension and learned the record anew may
  * have an old value. */
 bool rule_value_counts(const struct record *r) {
-	return r->vouched || r->wrote_clock > r->noted;
+	return r->vouched || r->wrote_clock > r->noted || record_keeps_closed(r);
 }

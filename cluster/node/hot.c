@@ -100,7 +100,7 @@ void hot_met(struct core *core, const struct key *key) {
 	span_ns age = 0;
 	for (const struct record *r = key->held; r; r = r->next) {
 		const span_ns of = record_age(r, core->now);
-		if (!r->closed && (!oldest || of > age)) {
+		if (!r->closed && !record_keeps_closed(r) && (!oldest || of > age)) {
 			oldest = r;
 			age = of;
 		}

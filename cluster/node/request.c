@@ -72,6 +72,16 @@ static struct problem check_lease(const struct core *core, const struct core_req
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
+/* Section 10, Closing: whoever finds a last value releases the lock in the name of another, and
+ * does not know for how long the key is to stay closed. */
+static struct problem check_closing(const struct core *core, const struct core_request *r) {
+	const int error = r->closes < 0 || (r->closes > 0 && (r->expect_value || r->expect_seq))
+		? PAWL_EBADREQUEST
+		: r->closes > core->config.max_lease ? PAWL_ETOOLONG
+		: PAWL_OK;
+	return (struct problem){ error, error ? "close_ms" : NULL, 0 };
+}
+
 static struct problem check_sizes(const struct core *core, const struct core_request *r) {
 	if (r->key.size > KEY_MAX) {
 		return (struct problem){ PAWL_ETOOLARGE, "key", 0 };
@@ -127,6 +137,8 @@ static struct problem check(const struct core *core, const struct core_request *
 	}
 	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
 		p = check_lease(core, r);
+	} else if (r->op == CORE_RELEASE) {
+		p = check_closing(core, r);
 	}
 	return p;
 }

@@ -216,6 +216,35 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 	m->flags |= r->barred ? FLAG_BARRED : 0;
 }
 
+struct id128 record_closing_id(struct id128 released) {
+	struct id128 id;
+	for (size_t i = 0; i < sizeof id.b; i++) {
+		id.b[i] = (uint8_t)~released.b[i];
+	}
+	/* No lock_id is zero. */
+	id.b[0] |= id128_zero(id);
+	return id;
+}
+
+/* Nobody trusts it, so it is barred: no extension ever makes it held.
+ * style: record, because a new record is in no table yet. */
+struct record *record_closing_new(struct core *core, const struct record *r, span_ns closes) {
+	struct message m = { .flags = FLAG_BARRED };
+	record_describe(core, r, &m);
+	m.lock_id = record_closing_id(r->lock_id);
+	m.value = slice_of(NULL, 0);
+	m.ballot = (struct ballot){ 0, 0, 0 };
+	m.terms.delay = closes;
+	m.terms.binding = 0;
+	struct record *closing = record_new(core, &m);
+	if (closing) {
+		closing->noted = core->clock;
+		closing->end = instant_add(core->now, closes);
+		closing->accepted = core->tick;
+	}
+	return closing;
+}
+
 /* ---- who drew the ballots ---- */
 
 #define ORIGINS_MIN 16

@@ -235,6 +235,12 @@ void preparing_drop(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- record.c ---- */
 
+/* Returns the lock_id of the record that keeps a key closed after the release of this lock
+ * (section 10, Closing). */
+struct id128 record_closing_id(struct id128 released);
+/* Makes that record, which ends when `closes` is over. The caller adds it to the key in the place
+ * of `r`. NULL: no memory. */
+struct record *record_closing_new(struct core *core, const struct record *r, span_ns closes);
 /* Returns how many bytes a record has for the terms beyond `of` and `binding`. */
 uint8_t terms_rest(const struct terms *terms);
 /* Sets the terms of a record. What it has no room for is left out. */

@@ -78,6 +78,26 @@ class Operations(unittest.TestCase):
         self.a.call("release", key="k3", lock_id=got["lock_id"])
         self.assertGreater(self.b.answer(waiting)["token"], got["token"])
 
+    def test_a_release_may_keep_the_key_closed_until_a_waiter_gets_it(self):
+        got = self.a.call("acquire", key="k6", lease_ms=20000)
+        waiting = self.b.send("acquire", key="k6", lease_ms=5000, wait_ms=20000)
+        while not self.a.call("waiters", key="k6")["waiters"]:
+            pass
+        begin = time.monotonic()
+        self.assertTrue(self.c.call("release", key="k6", lock_id=got["lock_id"],
+                                    close_ms=1500)["released"])
+        seen = self.a.call("get", key="k6", consistency="quorum")
+        self.assertFalse(seen["held"])
+        self.assertTrue(seen["closing"])
+        self.assertLessEqual(seen["closing_ms"], 1500)
+        again = self.b.answer(waiting)
+        # The masters' clocks may be faster by the drift.
+        self.assertGreater(time.monotonic() - begin, 1.4)
+        self.assertGreater(again["token"], got["token"])
+        refused = refusal(self, self.a, "release", key="k6", lock_id=again["lock_id"],
+                          close_ms=10**9)
+        self.assertEqual((refused.code, refused.error["field"]), ("too_long", "close_ms"))
+
     def test_a_waiter_that_hangs_up_leaves_the_queue(self):
         got = self.a.call("acquire", key="k4", lease_ms=20000)
         with self.cluster.client("b") as other:

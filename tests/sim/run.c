@@ -13,7 +13,7 @@ const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped",
 		"late_acquire_dropped", "repeated_at_the_same_node",
 		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared",
-		"releases_by_value", "held_together",
+		"releases_by_value", "releases_that_close", "held_together",
 		"transferred", "not_transferred", "downgrade_answered", "group_answered_held",
 		"group_answered_refused", "group_repeated", "group_answered_twice",
 		"binding_moved", "moved_to_a_shorter_deadline",

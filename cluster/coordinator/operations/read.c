@@ -92,7 +92,7 @@ static struct verdict weigh(const struct core *core, struct op *op, uint32_t sil
 	const struct key holders = { .held = v.holders };
 	bool held = false;
 	for (const struct record *r = v.holders; r; r = r->next) {
-		held = held || !entry_closing(r, core->now);
+		held = held || !record_closing(r, core->now);
 	}
 	/* Each of two records that exclude one another is reported by q masters. */
 	v.undetermined = v.undetermined || key_contested(&holders);

@@ -83,6 +83,8 @@
 #define CLIENT_HAS_ELECTION (UINT64_C(1) << 50)
 /* acquire, extend: `party`. */
 #define CLIENT_HAS_PARTY (UINT64_C(1) << 47)
+/* release: `close_ms` is in core.closes. */
+#define CLIENT_HAS_CLOSE (UINT64_C(1) << 48)
 
 /* One of the `locks` of an extend. */
 struct client_lock {

@@ -341,6 +341,9 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
 		c->locks[op->op.lock].release_epoch = c->views[node].epoch;
 	}
+	if (op->op.op == CORE_RELEASE && op->op.closes > 0 && reply->released) {
+		checker_closing(c, op);
+	}
 	if (op->op.op == CORE_GET && !op->op.quorum) {
 		checker_aged_read(c, node, op, reply);
 	}
@@ -397,6 +400,7 @@ void checker_free(struct checker *c) {
 	for (size_t i = 0; i < c->key_count; i++) {
 		free(c->keys[i].grants);
 		free(c->keys[i].begun);
+		checker_closings_forget(&c->keys[i]);
 		while (c->keys[i].ghosts) {
 			struct ghost *g = c->keys[i].ghosts;
 			c->keys[i].ghosts = g->next;

@@ -120,8 +120,9 @@ struct checker_op {
 	 * by_seq: the value that the seq names. */
 	uint32_t expect, value;
 	bool by_seq, quorum;
-	/* The release expects a value. */
+	/* The release expects a value; and for how long it keeps the key closed. */
 	bool compares;
+	span_ns closes;
 	/* Of ACQUIRE_ALL: in the order of the request. */
 	uint32_t members[CHECKER_MEMBERS], member_count;
 	int32_t priority;

@@ -76,6 +76,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		}
 	}
 	checker_ghosts_look(c, key, lock);
+	checker_closings_look(c, key, lock);
 	uint64_t others = checker_believed_before(key, &c->locks[lock].terms, lock);
 	struct granted *b = granted_of(key, actor, lock);
 	/* Of several tokens of its lock_id a holder uses the highest. */
@@ -217,6 +218,12 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true,
 		.believed_lock = TRACE_NONE };
 	c->operations++;
+	key->may_be_closed = key->may_be_closed || op->closes > 0;
+	if (op->op == CORE_BREAK) {
+		/* It may end what keeps the key closed. */
+		checker_closings_forget(key);
+		key->broken = true;
+	}
 	if (c->liar.lies) {
 		return;
 	}

@@ -170,6 +170,9 @@ bool checker_lock_left(const struct checker *c, uint32_t lock) {
 bool checker_key_free(const struct checker *c, uint32_t key, struct terms *out_terms) {
 	struct terms terms = { .of = MODE_EXCLUSIVE };
 	struct permits taken = { { 0, 0 } };
+	if (key < c->key_count && c->keys[key].may_be_closed) {
+		return false;
+	}
 	for (uint32_t i = 0; i < c->lock_count; i++) {
 		const struct lock_state *lock = &c->locks[i];
 		if (lock->key != key || nothing_left(c, lock)) {

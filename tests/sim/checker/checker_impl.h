@@ -65,9 +65,15 @@ struct ghost {
 	span_ns delay;
 };
 
+/* A release was answered that keeps the key closed, and was asked for at that time. */
+struct closing { struct closing *next; uint32_t lock; int64_t asked; span_ns closes; };
+
 struct key_state {
 	struct granted *granted_leases;
 	struct ghost *ghosts;
+	struct closing *closings;
+	/* Somebody has asked for such a release; and for a break of a lock of the key. */
+	bool may_be_closed, broken;
 	struct best_class *believed;
 	/* Every answer of an acquire. */
 	struct grant *grants;
@@ -391,6 +397,11 @@ void checker_believed_add(struct key_state *key, const struct terms *terms, uint
 	uint64_t token);
 void checker_ghost(struct checker *c, struct key_state *key, const struct granted *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
+/* Notes a release that was answered, and keeps the key closed. */
+void checker_closing(struct checker *c, const struct op_state *op);
+/* Looks whether a belief in this lock_id begins too early for one. */
+void checker_closings_look(struct checker *c, struct key_state *key, uint32_t lock);
+void checker_closings_forget(struct key_state *key);
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only);
 void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock,
 	struct permits *set);

@@ -158,3 +158,45 @@ void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock
 		at = &g->next;
 	}
 }
+
+/* ---- a key that stays closed after a release ---- */
+
+void checker_closing(struct checker *c, const struct op_state *op) {
+	struct key_state *key = checker_key(c, op->op.key);
+	const uint16_t of = c->locks[op->op.lock].terms.of;
+	if (key->broken || (of != MODE_EXCLUSIVE && of != MODE_SHARED)) {
+		/* Each master closes the permit numbers that its own record had. */
+		return;
+	}
+	struct closing *closing = calloc(1, sizeof *closing);
+	CHECK(closing != NULL);
+	*closing = (struct closing){ .next = key->closings, .lock = op->op.lock,
+		.asked = op->invoked, .closes = op->op.closes };
+	key->closings = closing;
+}
+
+/* The time counts from the request, and runs by the clocks of q masters. */
+void checker_closings_look(struct checker *c, struct key_state *key, uint32_t lock) {
+	for (struct closing *closing = key->closings; closing; closing = closing->next) {
+		const struct lock_state *of = &c->locks[closing->lock];
+		const span_ns since = sim_now(c->sim) - closing->asked,
+			least = 2 * closing->closes - SPAN_MS -
+				span_grow(closing->closes, 2 * c->options.drift_ppm);
+		if (closing->lock != lock && since < least && !c->options.forced &&
+			terms_exclusive(&of->terms, &c->locks[lock].terms)) {
+			checker_violation(c, "closing", of->key,
+				"L%" PRIu32 " is believed %.3f ms after the release of L%" PRIu32
+				" that keeps the key closed for %.3f ms", lock,
+				(double)since / 1e6, closing->lock,
+				(double)closing->closes / 1e6);
+		}
+	}
+}
+
+void checker_closings_forget(struct key_state *key) {
+	while (key->closings) {
+		struct closing *next = key->closings->next;
+		free(key->closings);
+		key->closings = next;
+	}
+}

@@ -142,7 +142,12 @@ void caller_release(struct caller *c, uint32_t lock) {
 	checker_lock_end(c->run->checker, lock);
 	struct core_request r = { .op = CORE_RELEASE,
 		.lock_id = checker_lock_id(c->run->checker, lock) };
-	struct checker_op op = { .op = CORE_RELEASE, .client = c->number,
+	const struct profile *p = &c->run->profile;
+	if (p->delay_percent > 0 && !c->run->healing && prng_chance(&c->run->prng, 1, 3)) {
+		r.closes = run_scale(c->run, SPAN_MS, p->delay_max);
+		c->run->counts[RUN_CLOSINGS]++;
+	}
+	struct checker_op op = { .op = CORE_RELEASE, .client = c->number, .closes = r.closes,
 		.key = checker_lock_key(c->run->checker, lock), .lock = lock };
 	caller_send(c, &r, (struct pending){ .op = CORE_RELEASE, .lock = lock }, &op);
 	if (c->lock == lock) {

@@ -85,7 +85,7 @@ static const struct { enum client_method method; uint64_t needs, may; } methods[
 		CLIENT_HAS_EXPECT },
 	{ CLIENT_UPDATE,
 		CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE | CLIENT_HAS_VALUE_SEQ, 0 },
-	{ CLIENT_RELEASE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, 0 },
+	{ CLIENT_RELEASE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, CLIENT_HAS_CLOSE },
 	{ CLIENT_GET, CLIENT_HAS_KEY, CLIENT_HAS_CONSISTENCY },
 	{ CLIENT_LIST, 0, CLIENT_HAS_PREFIX | CLIENT_HAS_LIMIT | CLIENT_HAS_AFTER },
 	{ CLIENT_WAIT, CLIENT_HAS_KEY | CLIENT_HAS_FOR, CLIENT_HAS_WAIT },
@@ -226,6 +226,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	r.party = has & CLIENT_HAS_PARTY ? wire_id(p) : r.party;
 	c->token = has & CLIENT_HAS_TOKEN ? 1 + wire_number(p, TOKEN_MAX - 1) : 0;
 	c->deadline_kept = has & CLIENT_HAS_DEADLINE_KEPT && prng_chance(p, 1, 2);
+	c->closes = has & CLIENT_HAS_CLOSE ? random_ms(p) : 0;
 	c->expect_value = (has & CLIENT_HAS_EXPECT) != 0;
 	c->expected = c->expect_value ? wire_bytes(p, 0, 300) : c->expected;
 	/* A value of this size would be read as a value_seq. */

@@ -162,11 +162,12 @@ class Lock(_Held):
         """Why the lock is lost, or is about to be; None while it is renewed."""
         return self._lock.error
 
-    def release(self) -> bool:
+    def release(self, *, close: float = 0.0) -> bool:
         """Stops trusting the lock at once, and then releases it. False: it was not held any more.
-        Once this has begun, no cancellation and no interrupt stops the release."""
+        Once this has begun, no cancellation and no interrupt stops the release. close: for how many
+        seconds nobody gets the key after that; nodes of release 0.2.0 refuse it."""
         self._let_go = True
-        return self._runner.finish(self._lock.release)
+        return self._runner.finish(lambda: self._lock.release(close=close))
 
     def extend(self, lease: Optional[float] = None) -> None:
         """Extends the lock now, although the client does that by itself: before a step that needs

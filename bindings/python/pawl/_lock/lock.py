@@ -266,11 +266,11 @@ class Lock(LeasedLock, Holding):
         self._stop_listening()
         return lock_id
 
-    def _let_go(self) -> Optional[asyncio.Future[Answer]]:
+    def _let_go(self, close_ms: int = 0) -> Optional[asyncio.Future[Answer]]:
         """Stops trusting the lock, and then begins to release it (docs/protocol.md, Release). None:
         it was not held any more."""
         lock_id = self._forget()
-        return (self._client._calls.let_go(self._key, lock_id, self._lease / clock.SECOND)
+        return (self._client._calls.let_go(self._key, lock_id, self._lease / clock.SECOND, close_ms)
                 if lock_id else None)
 
     def _begin_release(self) -> List[asyncio.Future[Any]]:
@@ -285,10 +285,11 @@ class Lock(LeasedLock, Holding):
         self._client._keeper.lose(self, LostError("this client has let go of the lock by its "
                                                   "lock_id"))
 
-    async def release(self) -> bool:
+    async def release(self, *, close: float = 0.0) -> bool:
         """Stops trusting the lock at once, and then releases it. False: it was not held any more.
-        Once this has begun, no cancellation and no interrupt stops the release."""
-        release = self._let_go()
+        Once this has begun, no cancellation and no interrupt stops the release. close: for how many
+        seconds nobody gets the key after that; nodes of release 0.2.0 refuse it."""
+        release = self._let_go(to_ms(close, "close"))
         if release is None:
             return False
         (answer,) = await self._client._calls.outcomes([release])

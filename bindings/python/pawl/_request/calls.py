@@ -78,11 +78,14 @@ class Calls:
             self._forget(call)
             raise
 
-    def let_go(self, key: bytes, lock_id: str, lease: float) -> asyncio.Future[Answer]:
-        """Begins to release a lock whose lease is that many seconds long. Nothing that happens to
-        the caller stops that: it goes on until it succeeds, all nodes refuse it, or the lease has
-        run out. Closing the client waits for it for a moment."""
-        call = Call("release", {"key": key, "lock_id": lock_id})
+    def let_go(self, key: bytes, lock_id: str, lease: float,
+               close_ms: int = 0) -> asyncio.Future[Answer]:
+        """Begins to release a lock whose lease is that many seconds long, and keeps the key closed
+        for so many milliseconds. Nothing that happens to the caller stops that: it goes on until it
+        succeeds, all nodes refuse it, or the lease has run out. Closing the client waits for it for
+        a moment."""
+        call = Call("release", {"key": key, "lock_id": lock_id,
+                                **({"close_ms": close_ms} if close_ms else {})})
         self.go_on(call.future)
         try:
             self.start(call, max(lease, self.timeout))

@@ -78,6 +78,7 @@ static const struct client_param_rule param_rules[] = {
 		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
 		client_take_binding },
+	{ NAME("close_ms"), CLIENT_HAS_CLOSE, METHOD_BIT(CLIENT_RELEASE), client_take_close },
 	{ NAME("slots"), CLIENT_HAS_NUMBERS,
 		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK),
 		client_take_permit_numbers },
@@ -145,7 +146,8 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_UPDATE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		"unknown parameter: update takes key, lock_id, value, and expect or value_seq" },
 	[CLIENT_RELEASE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
-		"unknown parameter: release takes key, lock_id, and expect or value_seq" },
+		"unknown parameter: release takes key, lock_id, and close_ms, expect or "
+		"value_seq" },
 	[CLIENT_GET] = { CLIENT_HAS_KEY, "unknown parameter: get takes key, consistency" },
 	[CLIENT_LIST] = { 0, "unknown parameter: list takes prefix, limit, after" },
 	[CLIENT_WAIT] = { CLIENT_HAS_KEY | CLIENT_HAS_FOR,

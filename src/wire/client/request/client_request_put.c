@@ -71,8 +71,8 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_LEASE:
 		pack_uint(k, span_ms_down(core->lease));
 		return;
-	case CLIENT_HAS_WAIT:
-		pack_uint(k, span_ms_up(core->wait));
+	case CLIENT_HAS_WAIT: case CLIENT_HAS_CLOSE:
+		pack_uint(k, span_ms_up(param == CLIENT_HAS_WAIT ? core->wait : core->closes));
 		return;
 	case CLIENT_HAS_OWNER:
 		pack_bin(k, core->owner);
