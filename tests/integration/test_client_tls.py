@@ -1,10 +1,12 @@
 """Tests libpawl over TLS, as the pawl command uses it: whom it trusts, whom it does not, and what
 it says then."""
 
+import contextlib
 import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -125,6 +127,35 @@ class ClientTls(unittest.TestCase):
             if words[0] == 0xdd:  # An array of any size; nodes write the short form.
                 words = b"\x94" + words[5:]
             self.refused(said, endpoints="tls://" + self.one_who_says(words))
+
+    def one_who_has_moved(self, to):
+        """Returns the endpoint of a node with TLS that says so of every request."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificates.path("a.crt"), self.certificates.path("a.key"))
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            with contextlib.suppress(OSError):  # The client or the test is over.
+                while True:
+                    with context.wrap_socket(listener.accept()[0], server_side=True) as node:
+                        request = pawltest.Unpacker(node.recv(65536)).value()
+                        answer = pawltest.pack([1, request[1], {"code": "moved", "message": "",
+                                                                "endpoints": to}, None])
+                        node.sendall(b"\x94" + answer[5:])
+                        node.recv(65536)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return "tls://127.0.0.1:%d" % listener.getsockname()[1]
+
+    def test_a_request_that_has_moved_goes_on_over_tls_and_only_so(self):
+        there = "tls://" + self.cluster.clients["b"]
+        status, answer = self.pawl("get", "k", endpoints=self.one_who_has_moved([there]))
+        # Nobody holds the key.
+        self.assertEqual((status, answer["node"], answer["held"]), (1, "b", False))
+        plain = self.one_who_says(b"")
+        status, answer = self.pawl("get", "k", endpoints=self.one_who_has_moved([there, plain]))
+        self.assertEqual((status, answer["error"]["code"]), (3, "moved"))
 
     def test_a_file_that_cannot_be_used_is_named_with_the_reason(self):
         path, ca = self.certificates.path, self.certificates.path("ca.crt")

@@ -12,7 +12,8 @@ PACKAGE = os.path.join(os.path.dirname(HERE), "pawl")
 LIBPAWL = os.path.join(HERE, "..", "..", "..", "src", "client", "meson.build")
 # What stands above the rooms: the client for asyncio, which is "." in libpawl; and the public
 # modules and the blocking client, which may import everything.
-TOP, ABOVE = ("_client", "_environment"), ("", "aio", "_blocking")
+TOP = ("_client", "_environment")
+ABOVE = ("", "aio", "_blocking", "testing", "pytest_plugin")
 
 
 def rooms():

@@ -54,6 +54,12 @@ class Installing(unittest.TestCase):
             self.assertTrue(where.startswith(os.path.join(folder, "venv")), where)
             self.assertTrue(os.path.exists(os.path.join(os.path.dirname(where.strip()),
                                                         "py.typed")))
+            told = subprocess.run([os.path.join(folder, "venv", "bin", "python"), "-c",
+                                   "import importlib.metadata as m; print(*(e.value for e in "
+                                   "m.distribution('pawl').entry_points if e.group == "
+                                   "'pytest11'))"], cwd="/", env=alone, capture_output=True,
+                                  text=True, check=True).stdout
+            self.assertEqual(told.strip(), "pawl.pytest_plugin")
 
 
 class Readme(Case):

@@ -60,9 +60,10 @@ static struct pawl_extended outcome_of(const struct pawl_result *result, size_t 
 /* A node refuses a request as a whole if the client may not extend one of its locks. So that the
  * others stay held, each half is asked for by itself. Returns false if the outcome is final for the
  * lock. */
-static bool divide(const struct batch *b, const struct pawl_result *result,
+static bool divide(const struct batch *b, struct pawl_result *result, int error,
 	struct pawl_lock *lock) {
-	if (result->error != PAWL_EDENIED || b->count == 1) {
+	const bool together = result->error || result_box(result)->denied_together;
+	if (error != PAWL_EDENIED || !together || b->count == 1) {
 		lock->together = 0;
 		return false;
 	}
@@ -96,7 +97,7 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 			/* docs/operations/change.md: locks stay held when max_lease is lowered. */
 			const bool shorter = outcome.error == PAWL_ETOOLONG
 				&& lock_shorten(lock, most);
-			if (shorter || divide(b, take_result, lock)) {
+			if (shorter || divide(b, take_result, outcome.error, lock)) {
 				list_append(&client->due, &lock->due);
 				client_core_kick(client);
 				continue;

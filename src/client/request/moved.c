@@ -304,6 +304,7 @@ static void take_items(const struct errand *errand, const struct pawl_call *asks
 	/* The list is in the arena of the call's result. */
 	struct pawl_extended *to = (struct pawl_extended *)(uintptr_t)call->box->result.extended;
 	const span_ns later = instant_elapsed_short(asks->sent_at, call->sent_at);
+	call->box->denied_together |= take_result->error == PAWL_EDENIED && errand->count > 1;
 	for (size_t i = 0; i < errand->count; i++) {
 		struct pawl_extended *item = &to[errand->places[i]];
 		if (take_result->error || i >= take_result->extended_count) {

@@ -24,6 +24,10 @@ struct result_box {
 	/* PAWL_EXTEND that was refused as PAWL_ETOOLONG, or whose locks were: the longest lease
 	 * that the cluster allows; 0 if the node has not said it. */
 	span_ns lease_most;
+
+	/* PAWL_EXTEND of several locks, of which some have moved: their cluster has refused several
+	 * of them together as PAWL_EDENIED, because of one of them at least. */
+	bool denied_together;
 };
 
 /* Returns NULL if there is no memory. Free the box with pawl_result_free. */

@@ -323,6 +323,46 @@ static void some_locks_of_an_extension_are_extended_there(void **state) {
 	rig_close(&r);
 }
 
+struct held {
+	struct pawl_lock *locks[4];
+	int causes[4];
+};
+
+static void on_locks(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result,
+	void *arg) {
+	memcpy(((struct held *)arg)->locks, locks, count * sizeof(locks[0]));
+	pawl_result_free(take_result);
+}
+
+static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
+	struct held *held = arg;
+	for (size_t i = 0; i < 4; i++) {
+		held->causes[i] = held->locks[i] == lock ? cause : held->causes[i];
+	}
+}
+
+/* A node refuses an extension as a whole if one of its locks may not be extended. */
+static void a_denied_lock_takes_no_other_with_it_that_has_moved(void **state) {
+	(void)state;
+	struct rig r;
+	struct held held = { .causes = { 0 } };
+	static const struct pawl_key_item keys[4] = { { .key = { "a", 1 } }, { .key = { "b", 1 } },
+		{ .key = { "c", 1 } }, { .key = { "d", 1 } } };
+	rig_open(&r, NULL);
+	assert_int_equal(pawl_locks_start(r.client, &(struct pawl_lock_options){ .lease_ms = 9000,
+		.on_lost = on_lost, .arg = &held }, keys, 4, on_locks, &held, NULL), 0);
+	rig_settle(&r);
+	assert_non_null(held.locks[3]);
+	r.nodes[0].error = PAWL_EMOVED;
+	r.nodes[0].moved_to[0] = r.nodes[2].endpoint;
+	r.nodes[2].denied_key = "b";
+	rig_pass(&r, 3500 * SPAN_MS);
+	assert_int_equal(held.causes[1], PAWL_EDENIED);
+	assert_int_equal(held.causes[3], 0);
+	assert_true(pawl_lock_valid_ms(held.locks[3]) > 8000);
+	rig_close(&r);
+}
+
 /* Asks for a lock and extends several, some of which have moved. Returns how many allocations were
  * refused. */
 static uint64_t try_short_of_memory(uint64_t fail_from) {
@@ -373,6 +413,7 @@ UNIT(client_moved) {
 		cmocka_unit_test(a_watch_ends),
 		cmocka_unit_test(a_lock_of_the_other_cluster_is_kept),
 		cmocka_unit_test(some_locks_of_an_extension_are_extended_there),
+		cmocka_unit_test(a_denied_lock_takes_no_other_with_it_that_has_moved),
 		cmocka_unit_test(any_allocation_may_fail),
 	};
 	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
