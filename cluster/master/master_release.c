@@ -39,7 +39,7 @@ static bool release_here(struct core *core, const struct message *m, enum record
 	}
 	queue_drop_lock(core, key, lock_id);
 	queue_record_ended(core, key);
-	if (r && closing == NULL) {
+	if (r) {
 		core->observers->key_changed(core, key, NULL);
 	}
 	table_settle(core, key);

@@ -109,6 +109,9 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
 	struct redis_plan plan = script_plan(meaning->kind, takes, adds);
+	/* A release that does not count its keys releases all of them, or none. */
+	plan.act.together = plan.act.together || (meaning->kind == SCRIPT_RELEASE && keys > 1
+		&& meaning->answer != SCRIPT_SAYS_COUNT);
 	const unsigned database = r->database;
 	enum dialect_step step;
 	span_ns length = 0;

@@ -142,6 +142,19 @@ static void a_master_that_lacked_the_lock_closes_the_key_too(void **state) {
 	assert_true(closed_at(s, 0) > 0 && closed_at(s, 0) <= CLOSE / 2);
 }
 
+static void a_master_that_hears_late_closes_the_key_for_what_is_left(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), 9 * SPAN_S, true), PAWL_OK);
+	stage_isolate(s, 2, true);
+	assert_true(close_after(s, 0, stage_lock(1), CLOSE));
+	stage_wait(s, CLOSE / 2);
+	stage_isolate(s, 2, false);
+	stage_mend(s);
+	stage_settle(s);
+	assert_true(closed_at(s, 2) > 0 && closed_at(s, 2) <= CLOSE / 2);
+}
+
 static void fewer_than_a_quorum_that_close_the_key_are_an_error(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -265,6 +278,7 @@ UNIT(cluster_closing) {
 		NAMED(a_lock_that_was_lost_closes_nothing),
 		NAMED(a_lock_that_was_released_so_does_not_come_back),
 		NAMED(a_master_that_lacked_the_lock_closes_the_key_too),
+		NAMED(a_master_that_hears_late_closes_the_key_for_what_is_left),
 		NAMED(fewer_than_a_quorum_that_close_the_key_are_an_error),
 		NAMED(a_master_that_starts_again_keeps_the_key_closed),
 		NAMED(a_master_that_missed_the_release_learns_it_from_the_others),

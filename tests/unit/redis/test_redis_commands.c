@@ -324,6 +324,59 @@ static void test_all_keys_or_none(void **state) {
 	rig_assert_said(c, ":0\r\n");
 }
 
+/* Lets this digest stand for the script whose normal form has that one. */
+static void know_script(const char *sha1_text, const char *form_text) {
+	uint8_t sha1[SCRIPT_SHA1_BYTES], form[SCRIPT_SHA1_BYTES];
+	assert_true(script_sha1_parse(slice_str(sha1_text), sha1));
+	assert_true(script_sha1_parse(slice_str(form_text), form));
+	assert_non_null(script_find_form(form));
+	scripts_learn(&rig_server.scripts, sha1, script_find_form(form));
+}
+
+/* redislock names value, the length of its token, and the time. */
+static void test_redislock_obtains_and_obtains_again(void **state) {
+	static const char obtain[] =
+		"EVALSHA 80a1b5f2cfccec3b7119ba7721d2127682b691a7 1 k token 5 500";
+	struct connection *c = *state;
+	know_script("80a1b5f2cfccec3b7119ba7721d2127682b691a7",
+		"a9aaf1f25844d427a6dd28e883fdb25bc4eaeca9");
+	assert_int_equal(rig_command(c, obtain), DIALECT_ASK);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_GET }), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_ACQUIRE);
+	assert_true(slice_equal(c->request->core.value, slice_str("token")));
+	assert_int_equal(c->request->core.lease, RIG_LEASE(600 * SPAN_MS));
+	assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_DONE);
+	rig_assert_said(c, "$-1\r\n");
+	assert_int_equal(rig_command(c, obtain), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "token", 400), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_EXTEND);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
+		.valid = SPAN_S }), DIALECT_DONE);
+	rig_assert_said(c, "+OK\r\n");
+	assert_int_equal(rig_command(c, obtain), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "another", 400), DIALECT_DONE);
+	rig_assert_said(c, "$-1\r\n");
+}
+
+static void test_redislock_obtains_several_keys_and_releases_all_or_none(void **state) {
+	struct connection *c = *state;
+	know_script("eb0c00d98f6f33b4262419a509002884540f30be",
+		"6781eaab2f0597bd0b0808d5d34bc292fda9e5ca");
+	know_script("9470c810040e272ee6c579d8d4331aaf6332a7b1",
+		"297465e2f1b290e75479bb3b743f1357eef69eb4");
+	assert_int_equal(rig_command(c,
+		"EVALSHA eb0c00d98f6f33b4262419a509002884540f30be 2 a b v 1 500"), DIALECT_ASK);
+	assert_int_equal(c->request->core.lock_count, 2);
+	assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_DONE);
+	rig_assert_said(c, "$-1\r\n");
+	assert_int_equal(rig_command(c,
+		"EVALSHA 9470c810040e272ee6c579d8d4331aaf6332a7b1 2 a b v"), DIALECT_ASK);
+	assert_int_equal(rig_read_as(c, "v", 1100), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_GET);
+	assert_int_equal(rig_read_as(c, "w", 1100), DIALECT_DONE);
+	rig_assert_said(c, "$-1\r\n");
+}
+
 static void test_the_identity_of_another_is_told(void **state) {
 	struct connection *c = *state;
 	const struct core_entry entry = { .owner = slice_str("o"), .value = slice_str("v"),
@@ -414,6 +467,8 @@ UNIT(redis_commands) {
 		TEST(test_extending_sets_or_adds),
 		TEST(test_an_added_length_has_the_same_limit),
 		TEST(test_all_keys_or_none),
+		TEST(test_redislock_obtains_and_obtains_again),
+		TEST(test_redislock_obtains_several_keys_and_releases_all_or_none),
 		TEST(test_the_identity_of_another_is_told),
 		TEST(test_databases_have_keys_of_their_own),
 		TEST(test_names_are_shown_to_others),
