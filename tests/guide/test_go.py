@@ -1,5 +1,5 @@
-"""Tests the recipes of docs/guide in Go. Without a Go compiler, or with one that is too old, they are
-skipped."""
+"""Tests the recipes of docs/guide in Go. Without a Go compiler, or with one that is too old, they
+are skipped."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from guide import EXAMPLES, Recipe
 
 SOURCE = os.path.join(EXAMPLES, "go")
 # Nothing is downloaded: neither another compiler nor a package.
-ENVIRONMENT = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOPROXY": "off"}
+ENVIRONMENT = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false",
+               "GOPROXY": "off"}
 
 
 def numbers(version):

@@ -1,5 +1,5 @@
-// Command append guards a plain file. It appends a line, unless somebody with a higher token was here
-// before.
+// Command append guards a plain file. It appends a line, unless somebody with a higher token was
+// here before.
 //
 //	append /var/lib/app/journal ledger 17 'a line'
 //

@@ -1,5 +1,5 @@
-// Command catalogue shares a file among many readers and one writer. On no host is the file read while
-// it is being written.
+// Command catalogue shares a file among many readers and one writer. On no host is the file read
+// while it is being written.
 //
 //	PAWL_ENDPOINTS=127.0.0.1:7117 catalogue /shared/catalogue read
 //	PAWL_ENDPOINTS=127.0.0.1:7117 catalogue /shared/catalogue write 'some text'

@@ -1,7 +1,9 @@
-// Command limit limits the number of calls in a second, over all hosts. Each call takes a permit of a
-// semaphore, and gives it back a second later.
+// Command limit limits the number of calls in a second, over all hosts. Each call takes a permit of
+// a semaphore, and gives it back a second later.
 //
-//	PAWL_ENDPOINTS=127.0.0.1:7117 limit billing-api 3 10 # ten calls, of which three begin in any second
+//	PAWL_ENDPOINTS=127.0.0.1:7117 limit billing-api 3 10
+//
+// makes ten calls, of which three begin in any second.
 package main
 
 import (
@@ -42,10 +44,11 @@ func run(ctx context.Context, name string, permits, calls int) error {
 	}
 	defer client.Close()
 	for range calls {
-		// When this process dies, its permit is free after a period, which is neither at once nor
-		// as late as the end of the lease.
-		lock, err := client.Lock(ctx, name, pawl.Permits(1, permits), pawl.Wait(time.Minute),
-			pawl.Lease(5*time.Second), pawl.ReleaseOnDisconnect(), pawl.LockDelay(period))
+		// When this process dies, its permit is free after a period, which is neither at
+		// once nor as late as the end of the lease.
+		lock, err := client.Lock(ctx, name, pawl.Permits(1, permits),
+			pawl.Wait(time.Minute), pawl.Lease(5*time.Second),
+			pawl.ReleaseOnDisconnect(), pawl.LockDelay(period))
 		if err != nil {
 			return err
 		}

@@ -1,10 +1,10 @@
-// Command move moves money from one account to another while other processes do the same. Each account
-// is a file with a number.
+// Command move moves money from one account to another while other processes do the same. Each
+// account is a file with a number.
 //
 //	PAWL_ENDPOINTS=127.0.0.1:7117 move /shared/accounts anna ben 5
 //
-// One request acquires both locks or none. If another process moves money from ben to anna at the same
-// moment, there is no deadlock.
+// One request acquires both locks or none. If another process moves money from ben to anna at the
+// same moment, there is no deadlock.
 package main
 
 import (
@@ -30,7 +30,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2], os.Args[3], amount); err != nil {
+	err = run(context.Background(), os.Args[1], os.Args[2], os.Args[3], amount)
+	if err != nil {
 		log.Fatal(err)
 	}
 }

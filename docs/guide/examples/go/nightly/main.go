@@ -1,5 +1,5 @@
-// Command nightly is started by cron on every host at the same minute. One of them makes the report;
-// the others find that it is already made.
+// Command nightly is started by cron on every host at the same minute. One of them makes the
+// report; the others find that it is already made.
 //
 //	PAWL_ENDPOINTS=127.0.0.1:7117 nightly /shared/report-2024-05-01.txt
 package main

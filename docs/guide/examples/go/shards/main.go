@@ -1,11 +1,11 @@
-// Command shards is a leader with workers. Twelve shards of work are divided among all processes that
-// run.
+// Command shards is a leader with workers. Twelve shards of work are divided among all processes
+// that run.
 //
 //	PAWL_ENDPOINTS=127.0.0.1:7117 shards crawler host-a
 //
-// Every process is a worker, which holds the key crawler/workers/NAME, and a candidate in the election
-// crawler. The leader watches crawler/workers/ and proclaims the list of workers. Every worker observes
-// the list, and takes its own shards.
+// Every process is a worker, which holds the key crawler/workers/NAME, and a candidate in the
+// election crawler. The leader watches crawler/workers/ and proclaims the list of workers. Every
+// worker observes the list, and takes its own shards.
 package main
 
 import (

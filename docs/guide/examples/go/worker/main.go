@@ -3,8 +3,8 @@
 //
 //	PAWL_ENDPOINTS=127.0.0.1:7117 worker /shared/queue
 //
-// Each job has a lock. Workers do not wait for each other, and a job belongs to one worker at a time.
-// If a worker dies, the next one gets its job.
+// Each job has a lock. Workers do not wait for each other, and a job belongs to one worker at a
+// time. If a worker dies, the next one gets its job.
 package main
 
 import (
@@ -42,12 +42,14 @@ func run(ctx context.Context, directory string) error {
 		return err
 	}
 	for _, job := range jobs {
-		err := client.Do(ctx, "queue/"+filepath.Base(job), func(ctx context.Context, token uint64) error {
+		task := func(ctx context.Context, token uint64) error {
 			if err := work(ctx, job, token); err != nil {
 				log.Printf("%s: not done: %v", job, err)
 			}
 			return nil
-		}, pawl.Lease(5*time.Second), pawl.ReleaseOnDisconnect())
+		}
+		err := client.Do(ctx, "queue/"+filepath.Base(job), task,
+			pawl.Lease(5*time.Second), pawl.ReleaseOnDisconnect())
 		switch {
 		case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrLost):
 			// Another worker has it, and this one goes on to the next job.
