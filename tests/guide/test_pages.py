@@ -14,7 +14,9 @@ from guide import EXAMPLES, GUIDE, HERE, Recipe, blocks, page
 from test_tls import Certificates
 
 PAGES = sorted(name for name in os.listdir(GUIDE) if name.endswith(".md"))
-FILES = sorted(name for name in os.listdir(EXAMPLES) if name != "meson.build")
+GO = sorted("go/%s/main.go" % name for name in os.listdir(os.path.join(EXAMPLES, "go"))
+            if os.path.isdir(os.path.join(EXAMPLES, "go", name)))
+FILES = sorted(name for name in os.listdir(EXAMPLES) if name not in ("meson.build", "go")) + GO
 
 
 class Pages(unittest.TestCase):
@@ -33,7 +35,7 @@ class Pages(unittest.TestCase):
             with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
                 files.append(f.read())
         for name in PAGES:
-            for language in ("c", "sql", "ini", "python"):
+            for language in ("c", "sql", "ini", "python", "go"):
                 for block in blocks(page(name), language):
                     self.assertTrue(any(block in text for text in files), "%s:\n%s" % (name, block))
 
@@ -41,12 +43,13 @@ class Pages(unittest.TestCase):
         text = "".join(map(page, PAGES))
         tests = ""
         for name in ("test_recipes.py", "test_fencing.py", "test_singleton.py",
-                     "test_dialects.py"):
+                     "test_dialects.py", "test_go.py"):
             with open(os.path.join(HERE, name), encoding="utf-8") as f:
                 tests += f.read()
         for name in FILES:
             self.assertIn("](examples/%s)" % name, text)
-            self.assertIn('"%s"' % (name[:-2] if name.endswith(".c") else name), tests, name)
+            called = name[:-2] if name.endswith(".c") else name.removeprefix("go/")
+            self.assertIn('"%s"' % called, tests, name)
 
 
 class Commands(Recipe):

@@ -181,6 +181,21 @@ func TestALossEndsTheSessionAndAllThatItHolds(t *testing.T) {
 	wants(t, err, pawl.ErrLost)
 }
 
+func TestDoneIsClosedBeforeTheLeaseIsOver(t *testing.T) {
+	leak.Check(t)
+	server := pawltest.Start(t)
+	c := server.Client(t, pawl.WithTimeout(100*time.Millisecond))
+	s := session(t, c, concurrency.WithTTL(3))
+	m := concurrency.NewMutex(s, "k")
+	must(t, m.Lock(t.Context()))
+	server.Kill()
+	over(t, s.Done())
+	var cause *pawl.LostError
+	if !errors.As(context.Cause(s.Ctx()), &cause) || cause.Left <= 0 {
+		t.Errorf("%v, with %v left", context.Cause(s.Ctx()), cause.Left)
+	}
+}
+
 func TestAnOrphanedSessionKeepsItsKeysForTheTTL(t *testing.T) {
 	leak.Check(t)
 	c := pawltest.Start(t).Client(t)

@@ -69,8 +69,6 @@ type entry struct {
 	users      int
 	lock       *pawl.Lock
 	leadership *pawl.Leadership
-	// ours stops listening for the loss of the lock.
-	ours func() bool
 }
 
 type sessionOptions struct {
@@ -212,7 +210,6 @@ func (s *Session) drop(key string, e *entry, lock *pawl.Lock) {
 	if e.lock != lock {
 		return
 	}
-	e.ours()
 	e.lock, e.leadership = nil, nil
 	s.unuse(key, e)
 }
@@ -282,11 +279,11 @@ func (s *Session) keep(key string, e *entry, g got) error {
 	}
 	e.lock, e.leadership = g.lock, g.leadership
 	e.users++
-	e.ours = context.AfterFunc(g.lock.Context(), func() { s.lost(key, e, g.lock) })
+	context.AfterFunc(g.lock.Context(), func() { s.lost(key, e, g.lock) })
 	return nil
 }
 
-// lost is called when a lock has ended that the session has not released.
+// lost is called when a lock has ended. If the session has released it, that is no loss.
 func (s *Session) lost(key string, e *entry, lock *pawl.Lock) {
 	s.mu.Lock()
 	missed := e.lock == lock

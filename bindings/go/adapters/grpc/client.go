@@ -85,8 +85,8 @@ func StreamClientInterceptor(writes Writes, margin time.Duration) grpc.StreamCli
 			end()
 			return nil, err
 		}
-		// A stream is over when its context is, whatever the program still reads of it.
-		context.AfterFunc(stream.Context(), end)
+		// A program may also end its stream by its own context, and read no more of it.
+		context.AfterFunc(guarded, end)
 		return &guardedStream{stream, g, desc.ServerStreams, end}, nil
 	}
 }

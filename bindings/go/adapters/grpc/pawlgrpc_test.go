@@ -232,10 +232,12 @@ func TestAWriteIsGivenUpWithItsLock(t *testing.T) {
 func TestAWriteEndsWithTheValidityOfItsLock(t *testing.T) {
 	leak.Check(t)
 	var left time.Duration
+	var said metadata.MD
 	look := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			left = time.Until(deadline)
+			said, _ = metadata.FromOutgoingContext(ctx)
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
@@ -243,7 +245,13 @@ func TestAWriteEndsWithTheValidityOfItsLock(t *testing.T) {
 	cc := connect(t, address, grpc.WithChainUnaryInterceptor(
 		pawlgrpc.UnaryClientInterceptor(writes, 0), look))
 	l := lock(t, pawltest.Start(t).Client(t), pawl.Lease(20*time.Second))
-	must(t, call(pawlgrpc.NewContext(t.Context(), l), cc, writeMethod, "w"))
+	// What the program itself says in the metadata stays, but not a token of its own.
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "other", "x", pawlgrpc.TokenKey, "1")
+	must(t, call(pawlgrpc.NewContext(ctx, l), cc, writeMethod, "w"))
+	if token := said.Get(pawlgrpc.TokenKey); len(said.Get("other")) != 1 || len(token) != 1 ||
+		token[0] != strconv.FormatUint(l.Token(), 10) {
+		t.Errorf("the metadata is %v", said)
+	}
 	if left < 15*time.Second || left > 20*time.Second {
 		t.Errorf("the deadline is %v away", left)
 	}
