@@ -322,8 +322,8 @@ func TestALostLockEndsTheElectorAtOnceUnderGuard(t *testing.T) {
 	}
 }
 
-// An elector with ReleaseOnCancel asks who leads, and releases, before it tells that it stops. Neither
-// may take time while it is cut off, and nothing is released while the work may go on.
+// An elector with ReleaseOnCancel asks who leads, and releases, before it tells that it stops.
+// Neither may take time while it is cut off, and nothing is released while the work may go on.
 func TestALeaderThatIsCutOffStopsInTimeAndReleasesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := crewOf(t, "a")

@@ -9,9 +9,9 @@ import (
 	"example.org/pawl"
 )
 
-// New makes the lock of one candidate in the election of that name, which is a key of Pawl; by custom
-// it is k8s/NAMESPACE/NAME. The identity is what others see, and must differ from candidate to
-// candidate; if it is empty, it is made of the host's name and a random number. New refuses what
+// New makes the lock of one candidate in the election of that name, which is a key of Pawl; by
+// custom it is k8s/NAMESPACE/NAME. The identity is what others see, and must differ from candidate
+// to candidate; if it is empty, it is made of the host's name and a random number. New refuses what
 // cannot be safe. Close the client after the elector, or the manager, has ended.
 func New(client *pawl.Client, name, identity string, config Config) (*Lock, error) {
 	if client == nil {
