@@ -308,7 +308,7 @@ func TestALostLockEndsTheElectorAtOnceUnderGuard(t *testing.T) {
 			if guarded {
 				most = 3 * second
 			}
-			if took > most || !guarded && took < 10*second {
+			if took > most || !guarded && took < 9*second {
 				t.Errorf("guarded %v: the elector stopped after %v", guarded, took)
 			}
 			if guarded && !errors.Is(context.Cause(ctx), ErrLost) {

@@ -65,14 +65,19 @@ func (e *election) leader(ctx context.Context) (leader, error) {
 	return leader{held: true, owner: now.Owner, value: now.Value}, nil
 }
 
-// leadership is a holding over a lock of Pawl.
+// leadership is a holding over a lock of Pawl. An elector cannot yield, so nothing here listens to
+// those who ask it to.
 type leadership struct{ *pawl.Leadership }
 
-func (l leadership) Extend(ctx context.Context) error { return lost(l.Leadership.Extend(ctx, 0)) }
+func (l leadership) Done() <-chan struct{} { return l.Lock.Done() }
+
+func (l leadership) Extend(ctx context.Context) error { return lost(l.Lock.Extend(ctx, 0)) }
 
 func (l leadership) Update(ctx context.Context, value []byte) error {
 	return lost(l.Proclaim(ctx, value))
 }
+
+func (l leadership) Release(ctx context.Context) error { return l.Lock.Release(ctx) }
 
 func lost(err error) error {
 	if errors.Is(err, pawl.ErrLost) {
