@@ -19,8 +19,8 @@ var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "lea
 // Get says who leads. A candidate waits in it until it is granted the lock, another leader appears,
 // or QueueWait is over. A grant is kept for the Create or Update that follows at once.
 //
-// The bytes differ each time, so that the elector never takes it from its own clock that the term of
-// another one is over.
+// The bytes differ each time, so that the elector never takes it from its own clock that the term
+// of another one is over.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if t := l.current(); t != nil {
 		if t.led {
@@ -58,8 +58,8 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // Update takes the lock if nobody holds it, and extends it if this candidate does. Without a holder
-// in the record it releases the lock. It returns nil only if the lock outlasts the time for which the
-// elector will believe in it.
+// in the record it releases the lock. It returns nil only if the lock outlasts the time for which
+// the elector will believe in it.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		return l.release(ctx)
@@ -180,7 +180,8 @@ func (l *Lock) take(ctx context.Context, record resourcelock.LeaderElectionRecor
 }
 
 // extend renews the term. If it has just begun, that is needed only if the grant came late.
-func (l *Lock) extend(ctx context.Context, t *term, record resourcelock.LeaderElectionRecord) error {
+func (l *Lock) extend(ctx context.Context, t *term,
+	record resourcelock.LeaderElectionRecord) error {
 	if !t.led {
 		l.tell(ctx, t, record)
 		if t.lock.Valid() >= l.needed {
@@ -261,8 +262,8 @@ func (l *Lock) report(record resourcelock.LeaderElectionRecord) (*resourcelock.L
 	return &record, append(encode(record), strconv.FormatUint(l.reads, 10)...), nil
 }
 
-// free says that nobody leads. If a leader is known, that is a record without a holder, in which the
-// elector finds the number of leaders so far.
+// free says that nobody leads. If a leader is known, that is a record without a holder, in which
+// the elector finds the number of leaders so far.
 func (l *Lock) free() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	seen := l.seen

@@ -89,14 +89,21 @@ func TestNeverTwoLeadersOverRealNodes(t *testing.T) {
 
 // trouble makes answers late, and cuts candidates off, mostly the leader, until the context ends.
 func trouble(ctx context.Context, stands []stand) {
-	for pause(ctx, rand.N(second)) {
-		n := stands[rand.N(len(stands))].network
+	for first := true; pause(ctx, rand.N(second)); {
+		n, found := stands[rand.N(len(stands))].network, false
 		for _, s := range stands {
-			if _, leads := s.lock.Token(); leads && rand.N(4) > 0 {
-				n = s.network
+			if _, leads := s.lock.Token(); leads && (first || rand.N(4) > 0) {
+				n, found = s.network, true
 			}
 		}
-		switch rand.N(3) {
+		if first && !found {
+			continue
+		}
+		kind, lasts := rand.N(3), 2*second+rand.N(4*second)
+		if first { // Once at least the leader is to be another one.
+			kind, lasts, first = 2, 5*second, false
+		}
+		switch kind {
 		case 0:
 			n.Late(rand.N(5 * second))
 		case 1:
@@ -104,7 +111,7 @@ func trouble(ctx context.Context, stands []stand) {
 		case 2:
 			n.Cut(true)
 		}
-		pause(ctx, 2*second+rand.N(4*second))
+		pause(ctx, lasts)
 		n.Late(0)
 		n.Cut(false)
 	}

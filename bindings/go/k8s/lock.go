@@ -152,8 +152,8 @@ func (l *Lock) Identity() string { return l.identity }
 // Describe names the lock in the elector's log.
 func (l *Lock) Describe() string { return "pawl:" + l.name }
 
-// RecordEvent does nothing: there is no object in Kubernetes that an event could be about. The audit
-// files of Pawl's nodes and their events have every change of the leader.
+// RecordEvent does nothing: there is no object in Kubernetes that an event could be about. The
+// audit files of Pawl's nodes and their events have every change of the leader.
 func (l *Lock) RecordEvent(string) {}
 
 // Lease returns for how long the lock is taken: as long after its leader has died may another one
@@ -176,12 +176,12 @@ func (l *Lock) Token() (token uint64, ok bool) {
 var ErrLost = errors.New("pawlk8s: the lock of the leader is lost")
 
 // Guard returns a context that ends with ctx, and as soon as the elector believes that it leads and
-// the lock is lost. Run the elector, or start the manager, with it. By itself an elector goes on for
-// RenewDeadline when it is told that another one leads.
+// the lock is lost. Run the elector, or start the manager, with it. By itself an elector goes on
+// for RenewDeadline when it is told that another one leads.
 //
 // It matters in two cases, in which the elector believes for too long by itself: when the process
-// stood still for longer than the lease (a suspended machine, SIGSTOP), and when somebody has broken
-// the lock.
+// stood still for longer than the lease (a suspended machine, SIGSTOP), and when somebody has
+// broken the lock.
 func (l *Lock) Guard(ctx context.Context) context.Context {
 	guarded, end := context.WithCancelCause(ctx)
 	l.mu.Lock()

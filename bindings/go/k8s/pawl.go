@@ -9,9 +9,9 @@ import (
 	"example.org/pawl"
 )
 
-// New makes the lock of one candidate in the election of that name, which is a key of Pawl; by custom
-// it is k8s/NAMESPACE/NAME. The identity is what others see, and must differ from candidate to
-// candidate; if it is empty, it is made of the host's name and a random number. New refuses what
+// New makes the lock of one candidate in the election of that name, which is a key of Pawl; by
+// custom it is k8s/NAMESPACE/NAME. The identity is what others see, and must differ from candidate
+// to candidate; if it is empty, it is made of the host's name and a random number. New refuses what
 // cannot be safe. Close the client after the elector, or the manager, has ended.
 func New(client *pawl.Client, name, identity string, config Config) (*Lock, error) {
 	if client == nil {
@@ -65,14 +65,19 @@ func (e *election) leader(ctx context.Context) (leader, error) {
 	return leader{held: true, owner: now.Owner, value: now.Value}, nil
 }
 
-// leadership is a holding over a lock of Pawl.
+// leadership is a holding over a lock of Pawl. An elector cannot yield, so nothing here listens to
+// those who ask it to.
 type leadership struct{ *pawl.Leadership }
 
-func (l leadership) Extend(ctx context.Context) error { return lost(l.Leadership.Extend(ctx, 0)) }
+func (l leadership) Done() <-chan struct{} { return l.Lock.Done() }
+
+func (l leadership) Extend(ctx context.Context) error { return lost(l.Lock.Extend(ctx, 0)) }
 
 func (l leadership) Update(ctx context.Context, value []byte) error {
 	return lost(l.Proclaim(ctx, value))
 }
+
+func (l leadership) Release(ctx context.Context) error { return l.Lock.Release(ctx) }
 
 func lost(err error) error {
 	if errors.Is(err, pawl.ErrLost) {

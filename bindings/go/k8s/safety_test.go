@@ -44,9 +44,10 @@ func member(c *cell, name string, p *elections.Path, config Config) (*Lock, erro
 	return l, err
 }
 
-// play runs elections in which the leader's last answer is late, and its network fails then. `alter`
-// may take rules out of each lock.
-func play(t *testing.T, times elections.Times, late time.Duration, alter func(*Lock)) elections.Tally {
+// play runs elections in which the leader's last answer is late, and its network fails then.
+// `alter` may take rules out of each lock.
+func play(t *testing.T, times elections.Times, late time.Duration,
+	alter func(*Lock)) elections.Tally {
 	t.Helper()
 	var sum elections.Tally
 	for range *runs {
@@ -91,8 +92,8 @@ func TestNeverTwoLeadersHoweverLateAnswersAre(t *testing.T) {
 	}
 }
 
-// It is the rule about what must be left that makes it safe, not the length of the lease: with a lease
-// that is no longer than that of a Lease object there are never two leaders either.
+// It is the rule about what must be left that makes it safe, not the length of the lease: with a
+// lease that is no longer than that of a Lease object there are never two leaders either.
 func TestNeverTwoLeadersWithAShortLease(t *testing.T) {
 	for _, late := range delays {
 		sum := play(t, usual[0], late, func(l *Lock) { l.lease = 15 * second })

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	runs = flag.Int("hole.runs", 100, "elections for each line of the table")
+	runs = flag.Int("hole.runs", 50, "elections for each line of the table")
 	real = flag.Int("hole.real", 0, "elections in real time, side by side; takes a minute")
 )
 

@@ -1,7 +1,8 @@
-// Controller is a controller manager that is elected through Pawl. Start it as often as you like, on
-// as many hosts: one of them leads, and prints a line each second. It finds Pawl through the same
-// environment variables as the command pawl (PAWL_ENDPOINTS and so on), and Kubernetes as every
-// controller does. This example asks Kubernetes for nothing, so that it also runs without one.
+// Controller is a controller manager that is elected through Pawl. Start it as often as you like,
+// on as many hosts: one of them leads, and prints a line each second. It finds Pawl through the
+// same environment variables as the command pawl (PAWL_ENDPOINTS and so on), and Kubernetes as
+// every controller does. This example asks Kubernetes for nothing, so that it also runs without
+// one.
 //
 //	controller [-name k8s/default/example] [-identity NAME] [-release-on-disconnect] [-v]
 package main

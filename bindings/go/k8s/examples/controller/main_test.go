@@ -137,11 +137,12 @@ func awaitLeader(t *testing.T, replicas []*replica, not *replica) *replica {
 // awaitQueue waits until all others stand in the queue.
 func awaitQueue(t *testing.T, client *pawl.Client, n int) {
 	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until); {
 		waiters, _, err := client.Waiters(context.Background(), "k8s/default/example")
 		if err == nil && len(waiters) >= n {
 			return
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("they do not wait")
 }

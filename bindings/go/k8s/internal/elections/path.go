@@ -56,8 +56,8 @@ func (p *Path) Cut(cut bool) {
 // Renewed is closed when the last renewal has been carried out.
 func (p *Path) Renewed() <-chan struct{} { return p.renewed }
 
-// Do carries a request to the other side, lets it act there, and carries its answer back. It returns
-// the error of the context if that ends before.
+// Do carries a request to the other side, lets it act there, and carries its answer back. It
+// returns the error of the context if that ends before.
 func (p *Path) Do(ctx context.Context, renewal bool, act func() error) error {
 	p.mu.Lock()
 	cut, late := p.cut, time.Duration(0)

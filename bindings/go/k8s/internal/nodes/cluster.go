@@ -43,8 +43,8 @@ type node struct {
 	lines   []string
 }
 
-// Start starts the cluster and waits until it votes. The cluster ends with the test. Without a pawld
-// the test is skipped.
+// Start starts the cluster and waits until it votes. The cluster ends with the test. Without a
+// pawld the test is skipped.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	pawld, err := pawltest.Program()
@@ -66,9 +66,9 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// freePort returns a port of loopback that no other test of this kind gets while this process lives.
-// It is below those that the system gives to connections, so that a node that is dead for a while
-// finds it free again.
+// freePort returns a port of loopback that no other test of this kind gets while this process
+// lives. It is below those that the system gives to connections, so that a node that is dead for a
+// while finds it free again.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for {
