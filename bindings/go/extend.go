@@ -122,6 +122,7 @@ func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure
 				}
 				one(h, item, judge(item, failed), there.SentAt)
 			}
+			k.arm()
 		}
 		if !k.c.engine.StartAt(call, errs[list], answer.TLS) {
 			for _, h := range locks {
@@ -156,7 +157,6 @@ func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure
 		}
 		if k.isStill(h) {
 			k.extended(h, item, err, sentAt, kind)
-			k.arm()
 		}
 	})
 	if answers > 0 && useless == answers && !k.bindings.full(k.c.engine.Connection()) {
@@ -251,13 +251,7 @@ func (k *keeper) shorten(h *held, err *fault.Error) bool {
 	if err.Limit == 0 || err.Limit >= h.lease {
 		return false
 	}
-	usual := h.warn == h.lease/6
-	h.lease = err.Limit
-	h.warn = min(h.warn, h.lease/2)
-	if usual {
-		h.warn = h.lease / 6
-	}
-	k.measure()
+	k.setLease(h, err.Limit)
 	return true
 }
 
@@ -285,24 +279,52 @@ func (k *keeper) claim(h *held, kind how) {
 	k.c.engine.Start(call)
 }
 
+// lockExtensible takes the engine's lock, once the lock can be extended: one that is bound to a
+// connection needs one. After an error it has not taken it.
+func (k *keeper) lockExtensible(ctx context.Context, h *held) error {
+	timer := time.NewTimer(k.c.timeout)
+	defer timer.Stop()
+	e := k.c.engine
+	for {
+		e.Lock()
+		var err error
+		if cause := h.state(); cause != nil {
+			err = cause
+		} else if h.suspended.Load() {
+			err = fault.New("busy", "a transfer of the lock is under way")
+		}
+		if err == nil && (h.binding == 0 || e.Connection() != 0) {
+			return nil
+		}
+		if err != nil {
+			e.Unlock()
+			return err
+		}
+		if k.up == nil {
+			k.up = make(chan struct{})
+		}
+		up := k.up
+		e.Connect()
+		e.Unlock()
+		select {
+		case <-up:
+		case <-h.ctx.Done():
+		case <-timer.C:
+			return e.Late()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // extendNow extends a lock at the wish of the program, with another lease if that is not 0.
 func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) error {
 	e := k.c.engine
-	e.Lock()
-	if cause := h.state(); cause != nil {
-		e.Unlock()
-		return cause
-	}
-	if h.suspended.Load() {
-		e.Unlock()
-		return fault.New("busy", "a transfer of the lock is under way")
+	if err := k.lockExtensible(ctx, h); err != nil {
+		return err
 	}
 	if lease > 0 {
-		if h.warn == h.lease/6 {
-			h.warn = lease / 6
-		}
-		h.lease, h.warn = lease, min(h.warn, lease/2)
-		k.measure()
+		k.setLease(h, lease)
 	}
 	kind := how{}
 	if h.binding != 0 {

@@ -222,3 +222,55 @@ func TestAGrantOfWhichTheWaitHasLeftNothingIsAskedForAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestABoundLockIsExtendedOnceThereIsAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeNodes(t)
+		c := f.client()
+		defer c.Abandon()
+		l := lockFor(t, c, Lease(10*time.Second), ReleaseOnDisconnect())
+		f.mu.Lock()
+		f.dead["10.0.0.1:7117"] = true
+		f.conns[0].Close()
+		f.mu.Unlock()
+		synctest.Wait()
+		time.AfterFunc(300*time.Millisecond, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.dead, "10.0.0.1:7117")
+		})
+		if err := l.Extend(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		for _, one := range f.requests("extend") {
+			if bond := one.locks()[0]["bond"]; bond != nil && bond != int64(2) {
+				t.Errorf("extended under bond %v", bond)
+			}
+		}
+	})
+}
+
+func TestALockThatWasGivenUpDoesNotHoldUpTheEndOfItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeNodes(t)
+		c := f.client(WithEndpoints("10.0.0.1:1", "10.0.0.2:1"), WithPreferFirst())
+		l := lockFor(t, c, Lease(12*time.Second), ReleaseOnDisconnect())
+		f.serveBy(func(a asked) (result, refusal map[string]any) {
+			if a.method == "ping" && a.node == "10.0.0.2:1" {
+				return f.serve(a)
+			}
+			return nil, nil
+		})
+		<-l.Done()
+		start := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if passed := time.Since(start); passed > 6*time.Second {
+			t.Errorf("closing takes %v", passed)
+		}
+		if l.Valid() != 0 {
+			t.Error("a lock is trusted although the connection that it ends with is closed")
+		}
+	})
+}

@@ -39,7 +39,8 @@ AN ANSWER is one of these:
   {"last_word": "quota"}  an error under msgid 0, after which the node closes the connection
   {"event": {...}}        an event of the watch on this connection; {"notify": [name, [{...}]]} any
                           other notification; {"message": ...} any message
-  {"silence": true}       nothing; {"hang": true} nothing from now on, not even to pings
+  {"silence": true}       nothing; {"hang": true} nothing from now on, not even to pings, until a
+                          step plays `resume`; then the node answers what has come meanwhile
   {"close": true}, {"reset": true}   the end of the connection, in order or by a reset
   {"garbage": "text"}     these bytes
   {"half": ANSWER}, {"twice": ANSWER}, {"bytewise": ANSWER}   the first half of its bytes; all of

@@ -1,6 +1,7 @@
 """Starts a language's runner, gives it commands, and keeps what it says (README.md)."""
 
 import asyncio
+import contextlib
 import json
 import os
 
@@ -153,7 +154,8 @@ class Runner:
             await asyncio.wait_for(process.wait(), seconds)
         except asyncio.TimeoutError:
             wrong = "the runner does not end within %d s of the end of its input" % seconds
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # It has ended just now.
+                process.kill()
             await process.wait()
         await asyncio.gather(*self._readers, return_exceptions=True)
         if not wrong and process.returncode:

@@ -195,6 +195,8 @@ class Node:
         self.rules = [] if self.refused else [Rule(name, rule) for rule in said]
         self.connections, self.hangs, self._server, self._count = [], False, None, 0
         self._watches = 0
+        # What has come while the node hangs.
+        self._unread = []
         self._tasks = set()
         self._bound = socket.socket()
         self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -236,6 +238,9 @@ class Node:
             self.hangs = True
         elif what == "resume":
             self.hangs = False
+            unread, self._unread = self._unread, []
+            for request in unread:
+                self._take(request)
         elif what == "stop":
             await self.stop()
         elif what == "start":
@@ -296,8 +301,9 @@ class Node:
         self.note("<- %s %s" % (request.method, json.dumps(request.params)), connection)
         self.conversation.requests.append(request)
         if self.hangs:
-            return
-        self._take(request)
+            self._unread.append(request)
+        else:
+            self._take(request)
 
     def _take(self, request):
         """Answers the request by the first rule that takes it."""

@@ -261,8 +261,7 @@ func (e *Engine) underWay(l *Link) []*flight {
 			found = append(found, f)
 		}
 	}
-	slices.SortFunc(found, func(a, b *flight) int { return int(a.sentAt.Mono - b.sentAt.Mono) })
-	slices.SortStableFunc(found, func(a, b *flight) int { return int(int32(a.msgid - b.msgid)) })
+	slices.SortFunc(found, func(a, b *flight) int { return int(int32(a.msgid - b.msgid)) })
 	return found
 }
 
