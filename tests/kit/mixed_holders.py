@@ -20,6 +20,8 @@ EXCLUSIVE, SHARED = ["x0", "x1", "x2", "x3"], ["s0", "s1", "s2"]
 PERMITS, OF = ["p0", "p1"], 3
 ELECTIONS = ["e0", "e1"]
 US, MS = 1000, 1000000
+# Errors that say that the client or the runner has made a mistake.
+WRONG = {"bad_argument", "bad_request", "unknown_command", "crash", "mismatch"}
 
 
 class Slot:
@@ -179,17 +181,17 @@ class Holder(threading.Thread):
                     self.slot.complain("%s: %s" % (self.slot.language, e))
                 self.over.wait(0.1)
             except Refused as e:
-                self.count(e.code)
-                self.refused(e)
+                self.refused("acquire", e)
+                self.over.wait(self.random.uniform(0, 0.2))
             except Exception as e:  # The judge must hear of it, whatever it is.
                 self.slot.complain("holder %d: %r" % (self.number, e))
                 raise
 
-    def refused(self, error):
-        """Notes an error that no runner may give to these commands."""
-        if error.code in ("bad_argument", "bad_request", "unknown_command", "crash", "mismatch"):
-            self.slot.complain("%s refuses: %s" % (self.slot.language, error))
-        self.over.wait(self.random.uniform(0, 0.2))
+    def refused(self, do, error):
+        """Counts an error, and notes one that no runner may give to these commands."""
+        self.count(error.code if do == "acquire" else "%s_%s" % (do, error.code))
+        if error.code in WRONG:
+            self.slot.complain("%s refuses to %s: %s" % (self.slot.language, do, error))
 
     def at_fault(self, runner):
         """Returns whether the runner is silent although it runs. If it has ended, the nemesis is
@@ -318,10 +320,8 @@ class Holder(threading.Thread):
             ok = runner.do(do, lock=lock.name, **asked)
             result, returned = "ok", ok["at"] * US
         except Refused as e:
-            self.count("%s_%s" % (do, e.code))
             result, returned = e.code, now()
-            if e.code in ("bad_argument", "unknown_command", "crash"):
-                self.refused(e)
+            self.refused(do, e)
         finally:
             # `released` is not written down: it is false if the client has asked twice.
             for part in lock.parts:
@@ -333,7 +333,7 @@ class Holder(threading.Thread):
             runner.do("extend", lock=lock.name)
             self.count("extended")
         except Refused as e:
-            self.count("extend_" + e.code)
+            self.refused("extend", e)
 
     def token(self, runner, lock):
         said, has = runner.do("token", lock=lock.name), lock.has[0]
