@@ -52,8 +52,10 @@ func (c *Client) acquire(ctx context.Context, a *acquiring) ([]*held, error) {
 		ended(err)
 	}
 	if f := c.hooks.Acquired; f != nil && err == nil {
+		waited := time.Since(began)
 		for _, h := range got {
-			c.callback(func() { f(h.key, h.token.Load(), time.Since(began)) })
+			token := h.token.Load()
+			c.callback(func() { f(h.key, token, waited) })
 		}
 	}
 	return got, err

@@ -107,7 +107,11 @@ func (b *bindings) settle() {
 	})
 }
 
+// close ends the trust in what depends on a connection, and closes the connections that are retained.
 func (b *bindings) close() {
+	for h := range b.locks {
+		h.deadline.Store(nil)
+	}
 	for _, l := range b.retained {
 		l.CloseKept()
 	}

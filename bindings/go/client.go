@@ -167,14 +167,12 @@ func (c *Client) close(release bool) error {
 		}
 	}
 	c.watches.close()
+	c.keeper.close()
 	c.engine.Unlock()
 	if !release {
 		cancel()
 	}
 	c.engine.Close(ctx)
-	c.engine.Lock()
-	c.keeper.close()
-	c.engine.Unlock()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"example.org/pawl/internal/clock"
@@ -74,16 +75,60 @@ func extension(batch []*held, kind how) msgpack.Map {
 
 // extend asks for an extension of the locks. With the engine's lock, as all that follows.
 func (k *keeper) extend(batch []*held, kind how) {
+	call := &engine.Call{Method: "extend", Params: extension(batch, kind), Internal: true,
+		Connection: kind.connection, Timeout: k.longest(batch)}
+	call.OnDone = func(answer engine.Answer, err *fault.Error) { k.answered(batch, kind, answer, err) }
+	k.c.engine.Start(call)
+}
+
+// longest returns for how long some lock of the batch can be trusted.
+func (k *keeper) longest(batch []*held) time.Duration {
 	now := k.c.engine.Clock.Now()
 	longest := time.Millisecond
 	for _, h := range batch {
 		longest = max(longest, h.left(now))
 	}
-	k.c.engine.Start(&engine.Call{
-		Method: "extend", Params: extension(batch, kind), Internal: true,
-		Connection: kind.connection, Timeout: longest,
-		OnDone: func(answer engine.Answer, err *fault.Error) { k.answered(batch, kind, answer, err) },
-	})
+	return longest
+}
+
+// outcomes calls `one` with what the answer says of each lock. Locks that have moved to another cluster
+// are asked for there first, in one request for each list of endpoints.
+func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure *fault.Error, timeout time.Duration,
+	one func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant)) {
+	items, _ := answer.Result["locks"].([]any)
+	moved := map[string][]*held{}
+	errs := map[string]*fault.Error{}
+	for i, h := range batch {
+		var item map[string]any
+		if i < len(items) {
+			item, _ = items[i].(map[string]any)
+		}
+		err := judge(item, failure)
+		if err == nil || err.Code != "moved" || failure != nil {
+			one(h, item, err, answer.SentAt)
+			continue
+		}
+		list := fmt.Sprintf("%q", err.Details["endpoints"])
+		moved[list], errs[list] = append(moved[list], h), err
+	}
+	for list, locks := range moved {
+		call := &engine.Call{Method: "extend", Params: extension(locks, kind), Internal: true, Timeout: timeout}
+		call.OnDone = func(there engine.Answer, failed *fault.Error) {
+			items, _ := there.Result["locks"].([]any)
+			for i, h := range locks {
+				var item map[string]any
+				if i < len(items) {
+					item, _ = items[i].(map[string]any)
+				}
+				one(h, item, judge(item, failed), there.SentAt)
+			}
+		}
+		if !k.c.engine.StartAt(call, errs[list], answer.TLS) {
+			for _, h := range locks {
+				one(h, nil, errs[list], answer.SentAt)
+			}
+		}
+	}
 }
 
 func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure *fault.Error) {
@@ -103,20 +148,18 @@ func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure
 		}
 		return
 	}
-	items, _ := answer.Result["locks"].([]any)
-	useless := true
-	for i, h := range batch {
-		var item map[string]any
-		if i < len(items) {
-			item, _ = items[i].(map[string]any)
+	answers, useless := 0, 0
+	k.outcomes(batch, kind, answer, failure, k.longest(batch), func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant) {
+		answers++
+		if err != nil && (err.Code == "no_quorum" || err.Code == "recovering") {
+			useless++
 		}
-		err := judge(item, failure)
-		useless = useless && err != nil && (err.Code == "no_quorum" || err.Code == "recovering")
 		if k.isStill(h) {
-			k.extended(h, item, err, answer.SentAt, kind)
+			k.extended(h, item, err, sentAt, kind)
+			k.arm()
 		}
-	}
-	if useless && !k.bindings.full(k.c.engine.Connection()) {
+	})
+	if answers > 0 && useless == answers && !k.bindings.full(k.c.engine.Connection()) {
 		k.c.engine.MoveOn(fault.New("no_quorum", "the node does not reach a quorum"))
 	}
 	k.arm()
@@ -242,17 +285,49 @@ func (k *keeper) claim(h *held, kind how) {
 	k.c.engine.Start(call)
 }
 
+// lockExtensible takes the engine's lock, once the lock can be extended: one that is bound to a
+// connection needs one. After an error it has not taken it.
+func (k *keeper) lockExtensible(ctx context.Context, h *held) error {
+	timer := time.NewTimer(k.c.timeout)
+	defer timer.Stop()
+	e := k.c.engine
+	for {
+		e.Lock()
+		var err error
+		if cause := h.state(); cause != nil {
+			err = cause
+		} else if h.suspended.Load() {
+			err = fault.New("busy", "a transfer of the lock is under way")
+		}
+		if err == nil && (h.binding == 0 || e.Connection() != 0) {
+			return nil
+		}
+		if err != nil {
+			e.Unlock()
+			return err
+		}
+		if k.up == nil {
+			k.up = make(chan struct{})
+		}
+		up := k.up
+		e.Connect()
+		e.Unlock()
+		select {
+		case <-up:
+		case <-h.ctx.Done():
+		case <-timer.C:
+			return e.Late()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // extendNow extends a lock at the wish of the program, with another lease if that is not 0.
 func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) error {
 	e := k.c.engine
-	e.Lock()
-	if cause := h.state(); cause != nil {
-		e.Unlock()
-		return cause
-	}
-	if h.suspended.Load() {
-		e.Unlock()
-		return fault.New("busy", "a transfer of the lock is under way")
+	if err := k.lockExtensible(ctx, h); err != nil {
+		return err
 	}
 	if lease > 0 {
 		if h.warn == h.lease/6 {
@@ -266,23 +341,24 @@ func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) er
 		kind.connection = e.Connection()
 		kind.binds = kind.connection != h.binding
 	}
-	var err *fault.Error
+	done := make(chan *fault.Error, 1)
 	call := &engine.Call{Method: "extend", Params: extension([]*held{h}, kind), Connection: kind.connection}
 	call.OnDone = func(answer engine.Answer, failure *fault.Error) {
-		items, _ := answer.Result["locks"].([]any)
-		var item map[string]any
-		if len(items) > 0 {
-			item, _ = items[0].(map[string]any)
-		}
-		if err = judge(item, failure); k.isStill(h) {
-			k.extended(h, item, err, answer.SentAt, kind)
-			k.arm()
-		}
+		k.outcomes([]*held{h}, kind, answer, failure, 0, func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant) {
+			if k.isStill(h) {
+				k.extended(h, item, err, sentAt, kind)
+				k.arm()
+			}
+			done <- err
+		})
 	}
 	e.Start(call)
 	e.Unlock()
-	if _, failed := call.Await(ctx); failed != nil {
-		return failed
+	var err *fault.Error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	e.Lock()
 	defer e.Unlock()

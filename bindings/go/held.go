@@ -43,7 +43,8 @@ type held struct {
 	over   bool
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	ear    *watch
+	// Why OnAsked is not called.
+	askedError *fault.Error
 	// Called with the engine's lock, once, when the lock is lost; or nil.
 	onLost func(*LostError)
 }
@@ -95,7 +96,6 @@ func (h *held) lose(cause *fault.Error) {
 	}
 	h.cause = &LostError{Key: h.key, Token: h.token.Load(), Left: h.left(h.c.engine.Clock.Now()), Cause: cause}
 	h.c.keeper.remove(h)
-	h.stopListening()
 	h.cancel(h.cause)
 	lost := h.cause
 	if h.onLost != nil {
@@ -123,7 +123,6 @@ func (h *held) forget(cause *fault.Error) bool {
 		h.cancel(h.cause)
 	}
 	h.c.keeper.remove(h)
-	h.stopListening()
 	return had
 }
 

@@ -25,6 +25,8 @@ type keeper struct {
 	bindings *bindings
 	timer    *time.Timer
 	shortest time.Duration
+	// Closed at the next connection, if somebody waits for it; otherwise nil.
+	up chan struct{}
 }
 
 func newKeeper(c *Client) *keeper {
@@ -112,6 +114,10 @@ func (k *keeper) connectionUp() {
 		if h.binding != 0 {
 			h.renewAt = now.Boot
 		}
+	}
+	if k.up != nil {
+		close(k.up)
+		k.up = nil
 	}
 	k.renewDue(now)
 	k.arm()

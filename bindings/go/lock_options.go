@@ -35,6 +35,7 @@ type lockOptions struct {
 	party       string
 	onAsked     func(Asked)
 	election    bool
+	takeOver    bool
 	patient     bool
 }
 

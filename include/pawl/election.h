@@ -81,10 +81,10 @@ typedef enum pawl_asked_answer pawl_election_asked_fn(struct pawl_election *elec
 	const struct pawl_asked *asked, void *arg);
 
 /* The election cannot go on, for a reason that another try does not mend: PAWL_EDENIED,
- * PAWL_EBADREQUEST, PAWL_ETOOLONG, PAWL_ETOOLARGE, PAWL_EMISMATCH, PAWL_ETLS or PAWL_EFULL. The
- * program is no longer a candidate; if `observing` is false, it no longer observes either. After
- * every other failure (no node is reachable, there is no quorum, ...) the library tries again, with
- * growing pauses of up to 5 seconds. */
+ * PAWL_EBADREQUEST, PAWL_ETOOLONG, PAWL_ETOOLARGE, PAWL_EMISMATCH, PAWL_ETLS, PAWL_EFULL or
+ * PAWL_EMOVED. The program is no longer a candidate; if `observing` is false, it no longer observes
+ * either. After every other failure (no node is reachable, there is no quorum, ...) the library
+ * tries again, with growing pauses of up to 5 seconds. */
 typedef void pawl_election_failed_fn(struct pawl_election *election, int error,
 	const char *message, bool observing, void *arg);
 

@@ -31,6 +31,7 @@ extern "C" {
 		"this identity or address has reached one of its limits on this node") \
 	X(PAWL_EDEADLOCK, 18, "deadlock", \
 		"clients wait for each other in a ring: release what you hold, and try again") \
+	X(PAWL_EMOVED, 19, "moved", "another cluster serves this request") \
 	X(PAWL_ENOMEM, 32, "no_memory", "out of memory") \
 	X(PAWL_EPROTOCOL, 33, "protocol", "the received data does not follow Pawl's protocol") \
 	X(PAWL_ECLOSED, 34, "closed", "the connection is closed") \

@@ -88,8 +88,9 @@ const char *pawl_event_name(enum pawl_event_type type);
  * pawl_watch_free and pawl_free. */
 typedef void pawl_event_fn(struct pawl_watch *watch, const struct pawl_event *event, void *arg);
 /* The watch is over for a reason that another try does not mend: PAWL_EDENIED, PAWL_EBADREQUEST,
- * PAWL_ETOOLARGE, PAWL_EFULL (the connection has too many watches) or PAWL_ETLS. This is called
- * once, and no event follows. The program must free the watch. */
+ * PAWL_ETOOLARGE, PAWL_EFULL (the connection has too many watches), PAWL_ETLS or PAWL_EMOVED
+ * (another cluster has the key). This is called once, and no event follows. The program must free
+ * the watch. */
 typedef void pawl_watch_ended_fn(struct pawl_watch *watch, int error, const char *message,
 	void *arg);
 

@@ -80,4 +80,5 @@ const struct client_core_handlers client_handlers = {
 	.call_updated = reclaim_note_update,
 	.call_interrupted = call_interrupt,
 	.lock_trusted = lock_trusted,
+	.guest_new = client_core_guest,
 };

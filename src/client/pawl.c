@@ -117,10 +117,9 @@ static span_ns span_of(uint32_t ms, uint32_t otherwise) {
 	return (span_ns)(ms ? ms : otherwise) * SPAN_MS;
 }
 
-static int set_up_loop(struct pawl *client, const struct pawl_options *o,
-	const char **out_problem) {
-	client->own_base = o->base == NULL;
-	client->base = o->base ? o->base : event_base_new();
+static int set_up_loop(struct pawl *client, struct event_base *base, const char **out_problem) {
+	client->own_base = base == NULL;
+	client->base = base ? base : event_base_new();
 	int error = client->base ? client_core_start_timers(client) : PAWL_EIO;
 	error = error || !client->own_base ? error : wake_init(client);
 	if (error) {
@@ -152,15 +151,14 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 	error = error ? error : set_tls(client, o, out_problem);
 	error = error ? error : set_self(client, o, out_problem);
 	error = error ? error : set_trace(client, o, out_problem);
-	return error ? error : set_up_loop(client, o, out_problem);
+	return error ? error : set_up_loop(client, o->base, out_problem);
 }
 
-int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out,
-	const char **out_problem) {
+/* Returns a client that only needs to be set up; NULL: there is no memory. */
+static struct pawl *client_blank(const struct env *env) {
 	struct pawl *client = alloc_new(env->alloc, sizeof(*client));
 	if (!client) {
-		*out_problem = pawl_error_message(PAWL_ENOMEM);
-		return PAWL_ENOMEM;
+		return NULL;
 	}
 	client->env = *env;
 	client->handlers = &client_handlers;
@@ -176,6 +174,16 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	list_init(&client->due);
 	list_init(&client->watches);
 	list_init(&client->elections);
+	return client;
+}
+
+int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out,
+	const char **out_problem) {
+	struct pawl *client = client_blank(env);
+	if (!client) {
+		*out_problem = pawl_error_message(PAWL_ENOMEM);
+		return PAWL_ENOMEM;
+	}
 	*out_problem = NULL;
 	int error = set_up(client, options, out_problem);
 	if (error) {
@@ -185,6 +193,31 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	}
 	*out = client;
 	return 0;
+}
+
+/* The guest says nothing of itself: its requests are those of the host. */
+static int set_up_guest(struct pawl *guest, struct pawl *host, const char *endpoints) {
+	const char *problem;
+	guest->guest_of = host;
+	prng_init(&guest->prng, prng_next(&host->prng));
+	guest->timeout = host->timeout;
+	guest->lease_most = SPAN_MAX;
+	guest->connect_timeout = host->connect_timeout;
+	guest->silence = host->silence;
+	memcpy(guest->server_name, host->server_name, sizeof(guest->server_name));
+	tls_files_share(&guest->tls, &host->tls);
+	int error = endpoint_list_parse(&guest->endpoints, guest->env.alloc, NULL, endpoints,
+		&problem);
+	return error ? error : set_up_loop(guest, host->base, &problem);
+}
+
+struct pawl *client_core_guest(struct pawl *host, const char *endpoints) {
+	struct pawl *guest = client_blank(&host->env);
+	if (guest && set_up_guest(guest, host, endpoints) != 0) {
+		client_core_destroy(guest);
+		return NULL;
+	}
+	return guest;
 }
 
 int pawl_new(const struct pawl_options *options, struct pawl **out_client,

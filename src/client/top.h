@@ -8,6 +8,8 @@
  * borrowed. Free the client with pawl_free. */
 int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out,
 	const char **out_problem);
+/* Makes a guest; see struct client_core_handlers. */
+struct pawl *client_core_guest(struct pawl *host, const char *endpoints);
 void client_core_destroy(struct pawl *client);
 
 /* Defined in events.c. */

@@ -358,6 +358,9 @@ class Cluster:
     def write_configs(self):
         self.peers = {n: "127.0.0.1:%d" % free_port() for n in self.names}
         self.clients = {n: "127.0.0.1:%d" % free_port() for n in self.names}
+        self.write_files()
+
+    def write_files(self):
         for n in self.names:
             with open(self.config(n), "w") as f:
                 f.write("[node]\nname = %s\nstate_dir = %s\n"

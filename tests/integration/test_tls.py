@@ -21,8 +21,8 @@ REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
 class Certificates:
     """An authority in a directory, with the certificates that it has signed."""
 
-    def __init__(self, directory, days=2, nodes=(), clients=()):
-        self.dir, self.days = directory, days
+    def __init__(self, directory, days=2, nodes=(), clients=(), hosts=("127.0.0.1",)):
+        self.dir, self.days, self.hosts = directory, days, hosts
         self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt",
                  "-days", str(days))
         for name in nodes:
@@ -42,7 +42,8 @@ class Certificates:
     def make(self, name, uri, serial=None, days=None):
         self.run("req", "-subj", "/CN=%s" % name, "-keyout", name + ".key", "-out", name + ".csr")
         with open(self.path(name + ".ext"), "w") as f:
-            f.write("subjectAltName = URI:%s, IP:127.0.0.1\n" % uri)
+            f.write("subjectAltName = URI:%s, %s\n"
+                    % (uri, ", ".join("IP:" + host for host in self.hosts)))
         self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
                  "-set_serial", str(serial or 7),
                  "-days", str(days or self.days), "-extfile", name + ".ext", "-out", name + ".crt")

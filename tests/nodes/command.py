@@ -89,14 +89,14 @@ def folder_of(chosen):
             print("histories and logs: " + folder, flush=True)
 
 
-def judge(folder):
+def judge(folder, judged):
     """Judges the histories in a folder, which are of one run. Returns (violations, counts)."""
     files = [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".jsonl")]
     [(first, lines)] = history.load(*files)
-    return checker.judge(first, lines)
+    return judged(first, lines)
 
 
-def attempt(chosen, folder, attack):
+def attempt(chosen, folder, attack, judged=checker.judge):
     """Lets attack(chosen, folder) happen, which returns counts, and judges what came of it. Returns
     (violations, counts, another reason to fail or None)."""
     counts, failure = {}, None
@@ -104,7 +104,7 @@ def attempt(chosen, folder, attack):
         counts = attack(chosen, folder)
     except clusters.Failed as e:
         failure = str(e)
-    violations, happened = judge(folder)
+    violations, happened = judge(folder, judged)
     return violations, {**happened, **counts}, failure
 
 
@@ -116,12 +116,12 @@ def too_little(chosen, counts, least):
     return "too little happened: " + ", ".join(rare) if rare else None
 
 
-def one_run(chosen, what, attack, least):
+def one_run(chosen, what, attack, least, judged=checker.judge):
     """Makes a run and prints what came of it. Returns whether it was good."""
     print("seed %d: %s, %.0f s" % (chosen.seed, what, chosen.seconds), flush=True)
     with folder_of(chosen) as (folder, good):
         try:
-            violations, counts, failure = attempt(chosen, folder, attack)
+            violations, counts, failure = attempt(chosen, folder, attack, judged)
         except KeyboardInterrupt:
             violations, counts, failure = [], {}, "interrupted"
         checker.say(violations)
@@ -134,9 +134,9 @@ def one_run(chosen, what, attack, least):
     return not failure
 
 
-def quiet_run(chosen, attack):
+def quiet_run(chosen, attack, judged=checker.judge):
     """Makes a run, and returns its violations and why it failed without printing them."""
     with folder_of(chosen) as (folder, good):
-        violations, _, failure = attempt(chosen, folder, attack)
+        violations, _, failure = attempt(chosen, folder, attack, judged)
         good["is"] = True
     return violations, failure

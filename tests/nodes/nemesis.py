@@ -58,6 +58,8 @@ class Nemesis:
         self.agenda, self.counts, self.over = Agenda(), collections.Counter(), False
         # The nodes whose process is subject to a fault at the moment.
         self.busy = set()
+        # After how many seconds the run says how it goes, and what it says then.
+        self.tells_every, self.progress = 15, lambda: line_of(self.counts)
         self.faults = [f if callable(f) else getattr(self, f) for f in weights]
         self.weights = list(weights.values())
 
@@ -286,9 +288,9 @@ class Nemesis:
             self.random.choices(self.faults, self.weights)[0]()
             if self.crowd:
                 self.crowd.look_after(self.agenda)
-            if time.monotonic() > told + 15:
+            if time.monotonic() > told + self.tells_every:
                 told = time.monotonic()
-                print("%4.0f s: %s" % (told - end + seconds, line_of(self.counts)), flush=True)
+                print("%4.0f s: %s" % (told - end + seconds, self.progress()), flush=True)
         self.heal()
 
     def heal(self):

@@ -10,10 +10,11 @@ package pawltest
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,10 +33,14 @@ const (
 type Server struct {
 	// Endpoint is where it listens, as in 127.0.0.1:7117.
 	Endpoint string
-	process  *os.Process
-	ended    chan struct{}
-	stop     func()
-	log      *output
+	// Redis, Memcached and Admin are where it listens for these clients and for HTTP; empty if this
+	// pawld is of a release that does not say it.
+	Redis, Memcached, Admin string
+
+	process *os.Process
+	ended   chan struct{}
+	stop    func()
+	log     *output
 }
 
 // output keeps what a process prints.
@@ -73,7 +78,7 @@ func Program() (string, error) {
 // Start starts a server and waits until it is ready. It fails the test if there is no pawld.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s, err := start(nil)
+	s, err := start()
 	if err != nil {
 		t.Fatalf("pawltest: %v", err)
 	}
@@ -87,7 +92,7 @@ func Start(t testing.TB) *Server {
 }
 
 // Run starts a server without a test, for a TestMain or an Example. Call Stop in the end.
-func Run() (*Server, error) { return start(nil) }
+func Run() (*Server, error) { return start() }
 
 // Client returns a client of the server, which is closed with the test.
 func (s *Server) Client(t testing.TB, options ...pawl.Option) *pawl.Client {
@@ -120,39 +125,49 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-func start(more []string) (*Server, error) {
+// start tries to start pawld as a node for tests, which ends with the process that has started it, and
+// else, if it is of an older release that cannot do that, as a node for a try-out.
+func start() (*Server, error) {
 	path, err := Program()
 	if err != nil {
 		return nil, err
 	}
+	s, err := startAs(path, "--dev", "--print-endpoints")
+	var usage *usageError
+	if errors.As(err, &usage) {
+		s, err = startAs(path, "--dev", "--listen", "127.0.0.1:0")
+	}
+	return s, err
+}
+
+// usageError says that pawld does not know an option.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func startAs(path string, arguments ...string) (*Server, error) {
 	s := &Server{ended: make(chan struct{}), log: &output{}}
-	cmd := exec.Command(path, append([]string{"--dev", "--listen", "127.0.0.1:0"}, more...)...)
+	cmd := exec.Command(path, arguments...)
 	cmd.Stderr = s.log
-	cmd.SysProcAttr = dieWithParent()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	started, release := make(chan error), make(chan struct{})
-	s.stop = sync.OnceFunc(func() { close(release) })
-	go func() {
-		// The kernel ends the server when the thread that has started it ends.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		started <- cmd.Start()
-		<-release
-	}()
-	if err := <-started; err != nil {
-		s.stop()
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s.process = cmd.Process
-	endpoints := make(chan string, 1)
+	s.stop = sync.OnceFunc(func() { in.Close() })
+	ready := make(chan struct{})
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			if endpoint, ok := strings.CutPrefix(lines.Text(), "endpoint: "); ok && len(endpoints) == 0 {
-				endpoints <- endpoint
+			if s.Endpoint == "" && s.take(lines.Text()) {
+				close(ready)
 			}
 		}
 		_ = cmd.Wait()
@@ -161,13 +176,31 @@ func start(more []string) (*Server, error) {
 	timer := time.NewTimer(startTime)
 	defer timer.Stop()
 	select {
-	case s.Endpoint = <-endpoints:
+	case <-ready:
 		return s, nil
 	case <-s.ended:
-		err = fmt.Errorf("%s ended at once: %s", path, s.log.String())
+		if text := fmt.Sprintf("%s has ended: %s", path, s.log.String()); cmd.ProcessState.ExitCode() == 2 {
+			err = &usageError{text}
+		} else {
+			err = errors.New(text)
+		}
 	case <-timer.C:
 		err = fmt.Errorf("%s did not say within %v where it listens: %s", path, startTime, s.log.String())
 	}
 	s.Stop()
 	return nil, err
+}
+
+// take reads a line of pawld, and returns whether it says where it listens.
+func (s *Server) take(line string) bool {
+	if endpoint, ok := strings.CutPrefix(line, "endpoint: "); ok {
+		s.Endpoint = endpoint
+		return true
+	}
+	var said struct{ Client, Redis, Memcached, Admin string }
+	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &said) != nil || said.Client == "" {
+		return false
+	}
+	s.Endpoint, s.Redis, s.Memcached, s.Admin = said.Client, said.Redis, said.Memcached, said.Admin
+	return true
 }

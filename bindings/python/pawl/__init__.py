@@ -16,8 +16,8 @@ from ._election.observe import Leader
 from ._env.arguments import EXCLUSIVE, SHARED
 from ._env.errors import (
     BadRequestError, BusyError, ClosedError, DeadlockError, DeniedError, FullError, HeldError,
-    IndeterminateError, LostError, MismatchError, NoQuorumError, NotFoundError, PawlError,
-    ProtocolError, QuotaError, RecoveringError, TlsError, TooLargeError, TooLongError,
+    IndeterminateError, LostError, MismatchError, MovedError, NoQuorumError, NotFoundError,
+    PawlError, ProtocolError, QuotaError, RecoveringError, TlsError, TooLargeError, TooLongError,
     UnreachableError, UnsettledError, UnsureError, WaitTimeoutError,
 )
 from ._environment import options_from_env
@@ -58,6 +58,7 @@ __all__ = [
     "LockSet",
     "LostError",
     "MismatchError",
+    "MovedError",
     "NoQuorumError",
     "NotFoundError",
     "Page",

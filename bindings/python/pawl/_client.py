@@ -162,6 +162,7 @@ class Client(Holder):
         renew: bool = True,
         on_lost: Optional[LostFn] = None,
         on_asked: Optional[AskedFn] = None,
+        party: Optional[bytes] = None,
     ) -> Lock:
         """Returns a lock that is not acquired yet: `async with client.lock("key") as lock:`, or
         `lock = await client.lock("key")`.
@@ -185,9 +186,11 @@ class Client(Holder):
         renew: False lets the lease run out by itself.
         on_lost(lock, error): is called when the lock cannot be kept, or is gone.
         on_asked(lock, asked): is called when somebody asks the holder to let go.
+        party: 16 bytes that name for whom the lock is when nodes look for deadlocks; give each
+        task that waits by itself a party of its own. The default is the client.
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay,
-                          release_on_disconnect, label, warn, renew)
+                          release_on_disconnect, label, warn, renew, party)
         return Lock(self, key, options, on_lost, on_asked)
 
     def locks(
@@ -204,13 +207,14 @@ class Client(Holder):
         label: Optional[str] = None,
         warn: Optional[float] = None,
         on_lost: Optional[LostFn] = None,
+        party: Optional[bytes] = None,
     ) -> LockSet:
         """Returns locks that are acquired together, all or none, in one request and without
         deadlock, in whatever order clients name the keys. At most 64 keys are allowed; a `Want`
         instead of a key asks for another mode than exclusive. The other parameters are those of
         `lock`. on_lost gets the lock that is lost."""
         options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay,
-                          release_on_disconnect, label, warn)
+                          release_on_disconnect, label, warn, party=party)
         return LockSet(self, keys, options, on_lost)
 
     def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,

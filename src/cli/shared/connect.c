@@ -194,6 +194,7 @@ int cli_exit_status(const struct pawl_result *result) {
 	case PAWL_ECLOSED:
 	case PAWL_ETLS:
 	case PAWL_EPROTOCOL:
+	case PAWL_EMOVED:
 		return CLI_UNREACHABLE;
 	case PAWL_ETIMEOUT:
 		/* This timeout may be the library's own: the nodes were silent. */
@@ -207,8 +208,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 	static const struct {
 		int error;
 		const char *text;
-		/* 0 means any method. */
-		enum pawl_method method;
+		enum pawl_method method; /* 0: any */
 	} rows[] = {
 		{ PAWL_EMISMATCH,
 			"check pawl cluster show, and repeat the command if you still want the "
@@ -242,6 +242,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 			"pawl status --all shows which nodes serve; --endpoints says which are "
 			"asked",
 			0 },
+		{ PAWL_EMOVED, "ask that cluster: set its nodes with --endpoints", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
 		{ PAWL_ETOOLONG, "use a shorter --lease or --lock-delay", 0 },

@@ -106,7 +106,7 @@ static void begin_to_lead(struct pawl_election *e, struct pawl_lock *take_lock) 
 static bool final(int error) {
 	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLONG
 		|| error == PAWL_ETOOLARGE || error == PAWL_EMISMATCH || error == PAWL_ETLS
-		|| error == PAWL_EFULL || error == PAWL_EINVAL;
+		|| error == PAWL_EFULL || error == PAWL_EMOVED || error == PAWL_EINVAL;
 }
 
 static void election_rest(struct pawl_election *e) {

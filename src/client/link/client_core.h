@@ -89,6 +89,10 @@ struct client_core_handlers {
 
 	/* Returns whether this client trusts a lock with this lock_id, or may trust one again. */
 	bool (*lock_trusted)(const struct pawl *client, struct pawl_id lock_id);
+
+	/* Makes a guest of the client: a client of another cluster (request/moved.c), with these
+	 * endpoints in their order. Returns NULL if it cannot be made. */
+	struct pawl *(*guest_new)(struct pawl *client, const char *endpoints);
 };
 
 /* What acquires say about the caller where the request itself says nothing. */
@@ -133,6 +137,10 @@ struct pawl {
 	struct event_base *base;
 	/* The client has made `base` and frees it; otherwise it is the program's. */
 	bool own_base;
+
+	/* This client is a guest, and asks something for that client. It asks each endpoint once.
+	 * NULL: it is no guest. */
+	struct pawl *guest_of;
 
 	/* pawl_free was called. The client is destroyed as soon as nothing runs inside it any
 	 * more. */

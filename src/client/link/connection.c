@@ -160,6 +160,7 @@ void connection_read_now(struct connection *c) {
 	}
 	int got = 0;
 	const unsigned opened = c->opened;
+	const size_t before = c->in.size;
 	for (int i = 0; i < CONNECTION_READS_MAX; i++) {
 		got = connection_receive(c);
 		if (c->state == CONNECTION_CLOSED) {
@@ -172,7 +173,8 @@ void connection_read_now(struct connection *c) {
 			break;
 		}
 	}
-	if (c->in.size) {
+	if (c->in.size > before) {
+		/* A part of a message that was there before is nothing that the node says now. */
 		c->owner.data(c->owner.ctx);
 	}
 	if (got < 0 && c->state != CONNECTION_CLOSED && c->opened == opened) {

@@ -26,7 +26,8 @@ static void note_failure(struct session *session, int error, const char *why) {
  * a sixth of the shortest lease: then the client can leave two hanging nodes in the time between a
  * third of the lease, when renewal begins, and the warning. */
 span_ns failover_lease_share(struct pawl *client, span_ns limit) {
-	span_ns shortest = client->handlers->lease_shortest(client);
+	struct pawl *holder = client->guest_of ? client->guest_of : client;
+	span_ns shortest = client->handlers->lease_shortest(holder);
 	return shortest && shortest / 6 < limit ? shortest / 6 : limit;
 }
 
@@ -58,6 +59,11 @@ static bool hopeless(const struct pawl *client, int error) {
 /* The present endpoint is of no use. Goes on to the next one; when all have failed, the client
  * pauses. */
 static void move_on(struct pawl *client, int error) {
+	if (client->guest_of && client->endpoint_at + 1 >= client->endpoints.count) {
+		/* A guest asks each endpoint once. */
+		client->handlers->unreachable(client, client->last_error);
+		return;
+	}
 	client->failed_in_round++;
 	client->failed_for_good += hopeless(client, error);
 	client->endpoint_at = (client->endpoint_at + 1) % client->endpoints.count;

@@ -52,6 +52,10 @@ static void spare_dial(struct pawl *client, const struct session *before) {
 }
 
 void failover_probe(struct pawl *client) {
+	if (client->guest_of) {
+		/* A guest asks one endpoint after the other. */
+		return;
+	}
 	client->returning = false;
 	client->spare_tries = client->endpoints.count - 1;
 	if (client->spare->state == SESSION_CLOSED && patience_allows(&client->patience)) {

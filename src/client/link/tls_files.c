@@ -71,3 +71,10 @@ SSL_CTX *tls_files_context(struct tls_files *f) {
 	}
 	return f->context;
 }
+
+void tls_files_share(struct tls_files *f, struct tls_files *from) {
+	*f = (struct tls_files){ .context = tls_files_context(from) };
+	if (f->context) {
+		SSL_CTX_up_ref(f->context);
+	}
+}

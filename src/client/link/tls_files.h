@@ -29,5 +29,7 @@ int tls_files_init(struct tls_files *f, const struct allocator *alloc,
 void tls_files_done(struct tls_files *f, const struct allocator *alloc);
 /* Returns the context for a new connection, of files that were read again if they have changed. */
 SSL_CTX *tls_files_context(struct tls_files *f);
+/* Sets up `f` to use what `from` uses now. */
+void tls_files_share(struct tls_files *f, struct tls_files *from);
 
 #endif

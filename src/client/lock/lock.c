@@ -13,6 +13,7 @@ void lock_destroy(struct pawl_lock *lock) {
 	if (lock->leave) {
 		leave_orphan(lock->leave);
 	}
+	extend_orphans(lock);
 	list_remove(&lock->link);
 	lock_note_gone(lock);
 	reclaim_done(lock);
@@ -138,6 +139,7 @@ static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_o
 		.renew_alarm.ring = lock_on_renew_alarm, .warn_alarm.ring = lock_on_warn_alarm,
 		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked,
 		.arg = o->arg };
+	list_init(&lock->extensions);
 	return lock;
 }
 

@@ -11,8 +11,9 @@
  *
  *   lock_view                    what can be said of a lock
  *   lock_keep, renew, reclaim    keeping it, extending it, acquiring it again
- *   session_binding, entering, leave
- *                                what binds it to a connection, shares its handle, hands it over
+ *   session_binding, entering, extend, leave
+ *                                what binds it to a connection, shares its handle, extends it at
+ *                                once, hands it over
  *   lock, locks, lock_call       beginning, one or several; the requests of a holder
  */
 #ifndef PAWL_CLIENT_LOCK_H
@@ -121,6 +122,9 @@ struct pawl_lock {
 	/* leave.c: the transfer, while `leaving`. */
 	struct leave *leave;
 
+	/* extend.c: the extensions that the program has asked for and that are under way. */
+	struct list extensions;
+
 	/* session_binding.c: whether the lock ends with its connection, the connection that it is
 	 * known to be bound to, and the first one that it was bound to. */
 	bool binding;
@@ -162,6 +166,8 @@ void lock_released(struct pawl_lock *lock);
 /* The cluster allows no longer lease than this: the lock is extended for as long from now on.
  * Returns false if its lease is no longer than that. */
 bool lock_shorten(struct pawl_lock *lock, span_ns most);
+/* The lock is extended for that long from now on. */
+void lock_set_lease(struct pawl_lock *lock, span_ns lease);
 void lock_destroy(struct pawl_lock *lock);
 static inline bool permits_equal(struct permits a, struct permits b) {
 	return permits_within(a, b) && permits_within(b, a);
@@ -206,6 +212,9 @@ void entering_terms(const struct pawl *client, struct pawl_bytes key, struct paw
 struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant);
 bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant);
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant);
+
+/* extend.c: the handle is gone; the outcomes of its extensions are only told. */
+void extend_orphans(struct pawl_lock *lock);
 
 /* leave.c: the handle of a transfer under way is gone. */
 void leave_orphan(struct leave *leave);

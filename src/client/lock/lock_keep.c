@@ -58,6 +58,13 @@ bool lock_shorten(struct pawl_lock *lock, span_ns most) {
 	return true;
 }
 
+void lock_set_lease(struct pawl_lock *lock, span_ns lease) {
+	struct pawl *client = lock->client;
+	set_lease(lock, lease);
+	client->lease_stale = true;
+	failover_reset_silence_alarm(client);
+}
+
 /* ---- keeping it ---- */
 
 /* Ends the belief in the lock, before its deadline if need be, without telling the program. */

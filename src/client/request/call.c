@@ -16,7 +16,10 @@ static void call_free(struct pawl_call *call) {
 	flight_end(&call->before);
 	agenda_clear(&client->agenda, &call->alarm);
 	agenda_clear(&client->agenda, &call->rest);
-	request_copy_free(call->request);
+	call_follow_no_more(call);
+	if (!call->borrows) {
+		request_copy_free(call->request);
+	}
 	if (call->box) {
 		pawl_result_free(&call->box->result);
 	}
@@ -30,19 +33,20 @@ static void call_free(struct pawl_call *call) {
 /* Returns whether the key could be held although the caller was not given it. It could not if only
  * one node was asked and refused for a reason that comes before any commit. It also does not count
  * if the key is held in another mode under this very lock_id: a release would take it from its
- * holder. (docs/protocol.md, Release: after a failed commit the client library releases.) */
+ * holder. (docs/protocol.md, Release: after a failed commit the client library releases.) A guest
+ * leaves that to its host. */
 static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answered) {
-	if (call->request->method != PAWL_ACQUIRE || call->sends == 0 || error == 0
+	if (call->borrows || call->request->method != PAWL_ACQUIRE || call->sends == 0 || error == 0
 		|| (answered && error == PAWL_EMISMATCH)) {
 		return false;
 	}
 	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST
 		|| error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE
-		|| error == PAWL_EQUOTA || error == PAWL_EDEADLOCK;
+		|| error == PAWL_EQUOTA || error == PAWL_EDEADLOCK || error == PAWL_EMOVED;
 	return !(answered && refused && call->sends == 1);
 }
 
-static void call_end(struct pawl_call *call, bool answered) {
+void call_end(struct pawl_call *call, bool answered) {
 	struct pawl *client = call->client;
 	struct pawl_result *result = &call->box->result;
 	if (!client->dying && acquire_in_doubt(call, result->error, answered)) {
@@ -166,6 +170,7 @@ int call_start(struct pawl *client, const struct call_start *start, struct pawl_
 		.alarm.ring = on_deadline, .internal = start->internal, .tied = start->tied,
 		.connection = client->connection_number, .end = start->end, .drop = start->drop,
 		.ctx = start->ctx };
+	list_init(&call->errands);
 	client->call_count++;
 	client->handlers->call_asked(call);
 	list_insert_before(start->internal ? client->queue.next : &client->queue, &call->link);
@@ -252,7 +257,8 @@ static bool ask_again_after_wait(struct pawl_call *call, const struct session *s
 	const struct client_response *r) {
 	struct pawl *client = call->client;
 	if (call->request->method != PAWL_ACQUIRE || call->asked_again || r->error
-		|| session != client->session || r->waited <= call->request->wire.core.lease
+		|| call->borrows || session != client->session
+		|| r->waited <= call->request->wire.core.lease
 		|| !instant_distrusted(client_core_now(client),
 			instant_add(call->sent_at, r->valid))) {
 		return false;
@@ -369,6 +375,7 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 	}
 	if (call_back_off(call, &r) || lower_lease(call, &r) || leave_out(call, session, &r)
 		|| ask_again_after_wait(call, session, &r)
+		|| call_follow(call, session, &r, message)
 		|| call_move_on(call, session, &r, message)) {
 		return;
 	}
@@ -405,10 +412,11 @@ void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pa
 }
 
 static void release_all_on_close(struct pawl *client, const struct pawl_call *call) {
+	const struct pawl *holder = client->guest_of ? client->guest_of : client;
 	for (size_t i = 0; i < request_copy_locks(call->request); i++) {
 		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
 		if (call->request->method == PAWL_RELEASE
-			|| !client->handlers->lock_trusted(client, lock_id)) {
+			|| !client->handlers->lock_trusted(holder, lock_id)) {
 			call_release_on_close(client, request_copy_key(call->request, i), lock_id);
 		}
 	}

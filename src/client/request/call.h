@@ -100,6 +100,13 @@ struct pawl_call {
 
 	/* The callback of the program, for a call that pawl_start has made. */
 	pawl_done_fn *done;
+
+	/* moved.c: the errands at other clusters that are under way for this call, which rests
+	 * meanwhile. */
+	struct list errands;
+
+	/* This is the call of a guest, and its request belongs to the call that it is for. */
+	bool borrows;
 };
 
 struct call_start {
@@ -164,6 +171,8 @@ void flight_end(struct flight *flight);
 /* The call is to be sent once more: its last sending was answered, or it has rested. */
 void flight_again(struct pawl_call *call);
 
+/* Ends the call with the outcome in its box. `answered`: a node has answered it. */
+void call_end(struct pawl_call *call, bool answered);
 /* Ends the call with an error that no node has answered. */
 void call_fail(struct pawl_call *call, int error, const char *why);
 /* Ends the call with PAWL_EINTERRUPTED. A release goes on in the background. */
@@ -173,6 +182,13 @@ void call_interrupt(struct pawl_call *call);
  * after a pause. Returns whether it did. */
 bool call_move_on(struct pawl_call *call, struct session *session,
 	const struct client_response *r, struct slice message);
+
+/* moved.c: if the node says that another cluster serves the request, or some of its locks, asks
+ * that cluster. Returns whether it does. */
+bool call_follow(struct pawl_call *call, struct session *session, const struct client_response *r,
+	struct slice message);
+/* Gives up the errands of a call. */
+void call_follow_no_more(struct pawl_call *call);
 
 /* rest.c: takes the call out of the flight, and sends it again after the pause. */
 void call_rest(struct pawl_call *call, span_ns pause);

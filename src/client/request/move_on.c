@@ -17,9 +17,15 @@ static bool may_still_wait(const struct pawl_call *call) {
  * about this connection, stays here. Any other asks each node once, or for as long as it may
  * wait. */
 static bool can_move_on(const struct pawl_call *call, int error) {
+	const struct pawl *client = call->client;
+	if (client->guest_of) {
+		/* A guest asks each endpoint once, in order (docs/client-protocol.md, Moved). */
+		return error == PAWL_ERECOVERING
+			&& client->endpoint_at + 1 < client->endpoints.count;
+	}
 	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal
 		&& !call->tied && request_copy_repeatable(call->request)
-		&& (call->moves + 1 < call->client->endpoints.count || may_still_wait(call));
+		&& (call->moves + 1 < client->endpoints.count || may_still_wait(call));
 }
 
 /* Prepares another attempt with new lock_ids. Those of the previous attempt are spent: their
@@ -60,8 +66,9 @@ static bool move_on(struct pawl_call *call, struct session *session,
 		|| (leaves && client->handlers->connection_needed(client))) {
 		/* Every node has refused, or the client has to stay at this one. */
 		call_rest(call, prng_between(&client->prng, ROUND_PAUSE / 2, ROUND_PAUSE * 3 / 2));
-	} else if (!leaves) {
-		/* The client has left that node already. */
+	} else if (!leaves || client->guest_of) {
+		/* The client has left that node already; or the refusal is an answer even to a
+		 * request that must not be repeated. */
 		flight_again(call);
 	}
 	if (leaves) {

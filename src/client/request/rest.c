@@ -23,7 +23,8 @@ void call_rest(struct pawl_call *call, span_ns pause) {
  * of that time at random, so that calls that were refused together do not come back together. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r) {
 	struct pawl *client = call->client;
-	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_RESULT_RETRY_AFTER)) {
+	if (call->borrows || r->error != PAWL_EQUOTA
+		|| !(r->present & CLIENT_RESULT_RETRY_AFTER)) {
 		return false;
 	}
 	span_ns pause = prng_between(&client->prng, r->retry_after,

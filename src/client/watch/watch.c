@@ -146,7 +146,8 @@ static void watch_end(struct pawl_watch *watch, int error, const char *message) 
 
 static bool final(int error) {
 	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE
-		|| error == PAWL_EFULL || error == PAWL_ETLS || error == PAWL_EINVAL;
+		|| error == PAWL_EFULL || error == PAWL_ETLS || error == PAWL_EMOVED
+		|| error == PAWL_EINVAL;
 }
 
 static void watch_refused(struct pawl_watch *watch, const struct pawl_result *result) {

@@ -12,6 +12,8 @@
 
 #include "check.h"
 #include "client_pieces.h"
+#include "client_reply.h"
+#include "pack.h"
 
 void fake_open(struct fake_node *n) {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
@@ -53,6 +55,52 @@ static const struct config_node missing = { .name = "gone", .master = true };
 static const struct config_node *const peers[] = { &missing };
 static struct client_context context = { .node = "fake", .role = "master", .peers = peers,
 	.peer_count = 1 };
+
+/* Writes a `moved` as an error map: a node of this release has no such answer. */
+static void put_moved(const struct fake_node *n, struct pack *k) {
+	uint32_t count = 0;
+	while (n->moved_to[count]) {
+		count++;
+	}
+	pack_map(k, 3);
+	pack_text(k, "code");
+	pack_text(k, "moved");
+	pack_text(k, "cell");
+	pack_text(k, "west");
+	pack_text(k, "endpoints");
+	pack_array(k, count);
+	for (uint32_t i = 0; i < count; i++) {
+		pack_str(k, slice_str(n->moved_to[i]));
+	}
+}
+
+static void answer_moved(const struct fake_node *n, const struct client_request *r,
+	struct buffer *out) {
+	struct pack k;
+	const bool batch = r->present & CLIENT_HAS_LOCKS && r->method == CLIENT_EXTEND;
+	client_reply_begin(&k, r->msgid, out);
+	if (batch) {
+		pack_nil(&k);
+		pack_map(&k, 1);
+		pack_text(&k, "locks");
+		pack_array(&k, (uint32_t)r->lock_count);
+	} else {
+		put_moved(n, &k);
+		pack_nil(&k);
+	}
+	for (size_t i = 0; batch && i < r->lock_count; i++) {
+		pack_map(&k, i % 2 ? 1 : 2);
+		pack_text(&k, i % 2 ? "error" : "valid_ms");
+		if (i % 2) {
+			put_moved(n, &k);
+		} else {
+			pack_uint(&k, 5000);
+			pack_text(&k, "token");
+			pack_uint(&k, 70 + i);
+		}
+	}
+	CHECK(pack_end(&k) == 0);
+}
 
 static void answer_batch(struct fake_node *n, const struct client_request *r, struct buffer *out) {
 	struct client_extended items[CLIENT_LOCKS_MAX];
@@ -226,6 +274,8 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_PING) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
+	} else if (n->error == PAWL_EMOVED) {
+		answer_moved(n, r, &c->out);
 	} else if (extends_denied(n, r)) {
 		const struct client_refusal refusal = { .error = PAWL_EDENIED };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
@@ -319,6 +369,11 @@ static bool serve(struct fake_conn *c, const struct client_request *r) {
 	case FAKE_HOLDS_BACK:
 	case FAKE_GARBLES:
 		answer(c, r);
+		return true;
+	case FAKE_STOPS_SHORT:
+		answer(c, r);
+		c->out.size /= 2;
+		n->mood = FAKE_SILENT;
 		return true;
 	case FAKE_SILENT:
 		return true;

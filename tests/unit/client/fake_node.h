@@ -28,6 +28,8 @@ enum fake_mood {
 	FAKE_TALKS_ROT,
 	/* It answers with some bits flipped. */
 	FAKE_GARBLES,
+	/* It sends half of an answer, and is silent from then on. */
+	FAKE_STOPS_SHORT,
 	/* It answers as a port with TLS does to a client that does not speak it. */
 	FAKE_WANTS_TLS
 };
@@ -117,6 +119,9 @@ struct fake_node {
 	unsigned traces_refused;
 	/* The error that answers pings. */
 	int ping_error;
+	/* With the error PAWL_EMOVED: the endpoints that it names, before a NULL. In batches it is
+	 * the error of every second lock. */
+	const char *moved_to[4];
 	/* The deadline_kept of the last extension. */
 	bool last_deadline_kept;
 

@@ -169,12 +169,14 @@ static inline void draw_node(struct draw *d, struct fake_node *n) {
 	static const int errors[] = { PAWL_EHELD, PAWL_ETIMEOUT, PAWL_ENOQUORUM, PAWL_ELOST,
 		PAWL_EUNSURE, PAWL_ENOTFOUND, PAWL_EMISMATCH, PAWL_ERECOVERING, PAWL_ETOOLONG,
 		PAWL_ETOOLARGE, PAWL_EFULL, PAWL_EDENIED, PAWL_EBADREQUEST, PAWL_EBUSY,
-		PAWL_EQUOTA, PAWL_EDEADLOCK };
+		PAWL_EQUOTA, PAWL_EDEADLOCK, PAWL_EMOVED };
 	n->mood = draw_one_in(d, 2) ? FAKE_ANSWERS
 		: (enum fake_mood)draw_below(d, FAKE_WANTS_TLS + 1);
 	n->error = draw_one_in(d, 6) ? errors[draw_below(d, LENGTH(errors))] : 0;
 	n->acquire_error = draw_one_in(d, 6) ? errors[draw_below(d, LENGTH(errors))] : 0;
 	n->error_of_item = draw_one_in(d, 4) ? errors[draw_below(d, LENGTH(errors))] : 0;
+	/* Whoever goes there once more is told so once more, or is served. */
+	n->moved_to[0] = n->endpoint;
 	n->ping_error = draw_one_in(d, 20) ? PAWL_EBUSY : 0;
 	n->retry_after = draw_one_in(d, 3) ? (span_ns)draw_below(d, 50) * SPAN_MS : 0;
 	n->numbers_of_item = draw_one_in(d, 3) ? draw_below(d, 8) : 0;

@@ -35,6 +35,21 @@ static void a_node_that_stops_is_left_within_milliseconds(void **state) {
 	rig_close(&r);
 }
 
+/* What has come of a message says nothing new each time that it is looked at. */
+static void a_node_that_stops_within_an_answer_is_left_as_well(void **state) {
+	(void)state;
+	struct rig r;
+	begin(&r);
+	r.nodes[0].mood = FAKE_STOPS_SHORT;
+	struct outcome o;
+	start(&r, &acquire, &o);
+	rig_creep(&r, 40 * SPAN_MS);
+	assert_true(o.over);
+	assert_int_equal(o.error, 0);
+	assert_string_equal(o.endpoint, r.nodes[1].endpoint);
+	rig_close(&r);
+}
+
 static void the_calm_case_has_one_connection_and_no_ping(void **state) {
 	(void)state;
 	struct rig r;
@@ -343,6 +358,7 @@ static void clients_begin_with_an_endpoint_by_chance(void **state) {
 UNIT(client_switch) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_that_stops_is_left_within_milliseconds),
+		cmocka_unit_test(a_node_that_stops_within_an_answer_is_left_as_well),
 		cmocka_unit_test(the_calm_case_has_one_connection_and_no_ping),
 		cmocka_unit_test(a_node_that_answers_pings_is_not_left_however_slow_its_quorum_is),
 		cmocka_unit_test(the_next_node_must_answer_a_ping_before_the_client_relies_on_it),

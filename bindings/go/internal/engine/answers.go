@@ -82,7 +82,7 @@ func (e *Engine) response(l *Link, msgid uint32, refusal, result any) {
 		if c.OnAnswer != nil {
 			c.OnAnswer(found)
 		}
-		e.end(c, Answer{Result: found, SentAt: f.sentAt, Connection: l.Number, Node: l.endpoint.Text}, nil, true)
+		e.end(c, Answer{Result: found, SentAt: f.sentAt, Connection: l.Number, Node: l.endpoint.Text, TLS: l.endpoint.TLS}, nil, true)
 	}
 }
 
@@ -148,6 +148,10 @@ func (e *Engine) leaveOut(l *Link, c *Call, err *fault.Error) bool {
 // refuses for itself and not for the cluster, so the call moves on to another node. It asks each
 // node once, or for as long as it may wait, with a pause after each round.
 func (e *Engine) refused(l *Link, c *Call, f *flight, err *fault.Error) {
+	if l.following != nil {
+		e.answeredThere(l, c, f, err)
+		return
+	}
 	if e.restForQuota(c, err) {
 		e.land(f)
 		return

@@ -21,8 +21,9 @@ type Answer struct {
 	SentAt clock.Instant
 	// Connection is the number of the connection on which the answer came.
 	Connection int
-	// Node is the endpoint of that connection.
+	// Node is the endpoint of that connection, and TLS says whether it is encrypted.
 	Node string
+	TLS  bool
 }
 
 // Call is a request, which may be sent to several nodes in turn.
@@ -61,8 +62,10 @@ type Call struct {
 	untraced int
 	moves    int
 	// The refusal of a node that has too few masters or no memory yet.
-	refusal  *fault.Error
-	followed bool
+	refusal *fault.Error
+	// Another cluster is asked for it, or was.
+	following *following
+	followed  bool
 
 	done   chan struct{}
 	answer Answer

@@ -59,9 +59,6 @@ func (c *Call) Await(ctx context.Context) (Answer, error) {
 // Start begins a call. With the lock.
 func (e *Engine) Start(c *Call) {
 	c.done = make(chan struct{})
-	now := e.Clock.Now()
-	c.waitEnd = now.Plus(c.Wait)
-	c.waits = c.Wait > 0 || slices.Contains(long, c.Method)
 	if e.closed || e.closing && c.Method != "release" {
 		c.finish(Answer{}, fault.New("closed", "the client is closed"))
 		return
@@ -73,6 +70,20 @@ func (e *Engine) Start(c *Call) {
 	if slices.Contains(takesAway, c.Method) {
 		e.owner.TakenAway(c)
 	}
+	e.prepare(c)
+	if c.Internal {
+		e.queue = slices.Insert(e.queue, 0, c)
+	} else {
+		e.queue = append(e.queue, c)
+	}
+	e.kick()
+}
+
+// prepare notes when the call has to end.
+func (e *Engine) prepare(c *Call) {
+	c.done = make(chan struct{})
+	c.waitEnd = e.Clock.Now().Plus(c.Wait)
+	c.waits = c.Wait > 0 || slices.Contains(long, c.Method)
 	limit := c.Timeout
 	if limit == 0 {
 		limit = e.Timeout
@@ -82,12 +93,6 @@ func (e *Engine) Start(c *Call) {
 	}
 	c.endsAt = time.Now().Add(c.Wait + limit)
 	c.timer = e.Alarm(c.Wait+limit, func() { e.onDeadline(c) })
-	if c.Internal {
-		e.queue = slices.Insert(e.queue, 0, c)
-	} else {
-		e.queue = append(e.queue, c)
-	}
-	e.kick()
 }
 
 func (e *Engine) kick() {
@@ -142,7 +147,19 @@ func (e *Engine) land(f *flight) {
 	f.link.silence.Ended(f.waits)
 }
 
+// landAll forgets the flights over a connection.
+func (e *Engine) landAll(l *Link) {
+	for _, f := range e.flights {
+		if f.link == l {
+			e.land(f)
+		}
+	}
+}
+
 func (e *Engine) drop(c *Call) {
+	if c.following != nil {
+		c.following.cancel()
+	}
 	e.land(c.flight)
 	e.land(c.before)
 	c.flight, c.before = nil, nil
@@ -244,8 +261,7 @@ func (e *Engine) underWay(l *Link) []*flight {
 			found = append(found, f)
 		}
 	}
-	slices.SortFunc(found, func(a, b *flight) int { return int(a.sentAt.Mono - b.sentAt.Mono) })
-	slices.SortStableFunc(found, func(a, b *flight) int { return int(int32(a.msgid - b.msgid)) })
+	slices.SortFunc(found, func(a, b *flight) int { return int(int32(a.msgid - b.msgid)) })
 	return found
 }
 
@@ -260,11 +276,7 @@ func (e *Engine) lost(l *Link, err *fault.Error) {
 			over = append(over, f.call)
 		}
 	}
-	for _, f := range e.flights {
-		if f.link == l {
-			e.land(f)
-		}
-	}
+	e.landAll(l)
 	e.queue = append(again, e.queue...)
 	for _, c := range over {
 		e.endLost(c, err)
@@ -334,6 +346,9 @@ func (e *Engine) all() []*Call {
 		add(c)
 	}
 	for c := range e.resting {
+		add(c)
+	}
+	for c := range e.follows {
 		add(c)
 	}
 	return found

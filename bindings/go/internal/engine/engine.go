@@ -85,6 +85,7 @@ type Engine struct {
 	flights  map[uint32]*flight
 	resting  map[*Call]*time.Timer
 	releases map[*Call]bool
+	follows  map[*Call]bool
 	msgid    uint32
 	closing  bool
 	closed   bool
@@ -98,7 +99,7 @@ type Engine struct {
 func New(config Config, owner Owner) *Engine {
 	e := &Engine{Config: config, owner: owner, patience: patience.New(),
 		flights: map[uint32]*flight{}, resting: map[*Call]*time.Timer{},
-		releases: map[*Call]bool{}, lookups: map[string]*lookup{}, wanted: make(chan struct{}, 1)}
+		releases: map[*Call]bool{}, follows: map[*Call]bool{}, lookups: map[string]*lookup{}, wanted: make(chan struct{}, 1)}
 	if e.Clock == nil {
 		e.Clock = clock.System{}
 	}

@@ -192,6 +192,11 @@ func (e *Engine) linkDown(l *Link) {
 		e.flush()
 	case e.spare.link:
 		e.spare.link = nil
+	default:
+		if l.following != nil {
+			e.landAll(l)
+			l.next(l.down)
+		}
 	}
 }
 

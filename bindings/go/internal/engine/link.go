@@ -40,6 +40,8 @@ type Link struct {
 	out                        []byte
 	more                       *sync.Cond
 	onPong                     func()
+	// The call that it was made for, at the nodes of another cluster; or nil.
+	following *following
 }
 
 func newLink(e *Engine, conn net.Conn, ep endpoint.Endpoint) *Link {

@@ -168,6 +168,19 @@ class Lock(_Held):
         self._let_go = True
         return self._runner.finish(self._lock.release)
 
+    def extend(self, lease: Optional[float] = None) -> None:
+        """Extends the lock now, although the client does that by itself: before a step that needs
+        all of the lease. With `lease` (in seconds) it is renewed for that long from now on; what it
+        has is never shortened. Raises the cause if the lock is lost. After any other error the lock
+        is held as before."""
+        self._runner.run(self._lock.extend, lease)
+
+    def gate(self, margin: float = 0.0) -> int:
+        """Returns the token for a write that is sent now. If the lock is lost, or may be trusted
+        for less than `margin` seconds, which is what the write may take, this raises the cause or
+        LostError, and the write must not be sent."""
+        return self._lock.gate(margin)
+
     def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
         """Writes the value and returns its value_seq. With `expect` it writes only if `expect` is
         the present value or its value_seq; otherwise it raises MismatchError. UnsureError: the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Type
+from typing import Any, Dict, Mapping, Optional, Tuple, Type
 
 
 class PawlError(Exception):
@@ -174,6 +174,22 @@ class DeadlockError(PawlError):
 
     code = "deadlock"
     default_message = "clients wait for each other in a ring"
+
+
+class MovedError(PawlError):
+    """Another cluster serves this: `endpoints` names nodes of it. The client has not followed: the
+    request is about one connection or one node, or was moved a second time, or the client may not
+    use these endpoints. No node of this release says so."""
+
+    code = "moved"
+    default_message = "another cluster serves this"
+
+    @property
+    def endpoints(self) -> Tuple[str, ...]:
+        """The endpoints of that cluster, as far as the node names any."""
+        named = self.details.get("endpoints")
+        return tuple(one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one)
+                     for one in named) if isinstance(named, list) else ()
 
 
 class IndeterminateError(PawlError):

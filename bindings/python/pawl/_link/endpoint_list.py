@@ -10,7 +10,7 @@ from .endpoint import ENDPOINTS_MAX, Endpoint, Endpoints, parse, stamps
 from .look_up import Place, by_chance
 
 
-def _expand(given: Endpoint, places: List[Place]) -> List[Endpoint]:
+def expand(given: Endpoint, places: List[Place]) -> List[Endpoint]:
     """Returns the endpoints that a source stands for. One address of each family is still the
     address of one node, and is not written."""
     if not places:
@@ -49,7 +49,7 @@ class EndpointList:
         items: List[Endpoint] = []
         for number, source in enumerate(self.sources):
             room = ENDPOINTS_MAX - len(items) - (len(self.sources) - 1 - number)
-            items += _expand(source, self._places.get(source.text, []))[:room]
+            items += expand(source, self._places.get(source.text, []))[:room]
         self.items = items
 
     def read_again(self) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, AsyncIterator, Callable, List, Optional, Tuple, Union
 
 from .._env.errors import ClosedError, PawlError, TlsError, UnreachableError, WaitTimeoutError
 from .._env.tasks import background
 from .endpoint import Endpoint
-from .endpoint_list import EndpointList
+from .endpoint_list import EndpointList, expand
 from .link import Link, as_pawl_error
 from .locate import Locator
+from .look_up import look_up
+from .moved import named_endpoints
 from .msgpack import pack
 from .patience import Patience
 from .rounds import Rounds
@@ -215,8 +217,8 @@ class Failover:
             self._spare.drop()
             self._returning = False
             last.close()
-        endpoint = last.endpoint
-        reason = self._named(endpoint, gone, "" if last.talked else endpoint.silence_hint)
+        reason = self._named(last.endpoint, gone,
+                             "" if last.talked else last.endpoint.silence_hint)
         self.on_lost(last, reason)
         return reason, last.talked
 
@@ -254,6 +256,43 @@ class Failover:
         if not self._rounds.problem:
             return error
         return type(error)(error.message + self._rounds.problem, error.details)
+
+    # ---- other clusters ----
+
+    def named(self, link: Optional[Link], said: Any) -> List[Endpoint]:
+        """Returns the endpoints of another cluster that a node has named over this connection; none
+        if they must not be asked."""
+        over_tls = link is None or link.endpoint.tls
+        return named_endpoints(said, over_tls, self._tls is not None)
+
+    async def aside(self, named: List[Endpoint]) -> AsyncIterator[Union[Link, PawlError]]:
+        """Connects with these endpoints, which are not those of this client, in turn. Yields each
+        connection, which the caller closes, or why there is none."""
+        for endpoint in named:
+            limit = min(self._connect_timeout, self.lease_share())
+            try:
+                places = [endpoint] if endpoint.address else expand(
+                    endpoint, await asyncio.wait_for(look_up(endpoint), limit))
+            except asyncio.TimeoutError:
+                yield self._named(endpoint, UnreachableError("looking up the name took too long"))
+                continue
+            except PawlError as error:
+                yield self._named(endpoint, error)
+                continue
+            for place in places:
+                try:
+                    link = await asyncio.wait_for(self._connect(place), limit)
+                except asyncio.TimeoutError:
+                    yield self._named(place, UnreachableError("connecting took too long"))
+                except (PawlError, OSError, ssl.SSLError) as error:
+                    yield self._named(place, as_pawl_error(error))
+                else:
+                    yield link
+
+    def why_gone(self, link: Link) -> PawlError:
+        """Returns why a connection is gone."""
+        return self._named(link.endpoint, link.down.result(),
+                           "" if link.talked else link.endpoint.silence_hint)
 
     # ---- a silent node ----
 

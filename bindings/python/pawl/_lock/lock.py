@@ -9,7 +9,7 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .._env import clock
-from .._env.arguments import EXCLUSIVE, SHARED, Bytes, check_callback, to_bytes
+from .._env.arguments import EXCLUSIVE, SHARED, Bytes, check_callback, to_bytes, to_ms
 from .._env.errors import (
     BadRequestError, BusyError, DeniedError, LostError, NotFoundError, PawlError,
 )
@@ -216,6 +216,30 @@ class Lock(LeasedLock, Holding):
             self._client._callback(self._on_asked, self, asked)
 
     # ---- using it, and letting go ----
+
+    async def extend(self, lease: Optional[float] = None) -> None:
+        """Extends the lock now, although the client does that by itself: before a step that needs
+        all of the lease. With `lease` (in seconds) it is renewed for that long from now on; what it
+        has is never shortened. Raises the cause if the lock is lost. After any other error the lock
+        is held as before."""
+        lease_ms = None if lease is None else to_ms(lease, "lease")
+        if lease_ms == 0:
+            raise ValueError("lease: it must be at least a millisecond")
+        self.check()
+        await self._client._keeper.extend(self, lease_ms)
+
+    def gate(self, margin: float = 0.0) -> int:
+        """Returns the token for a write that is sent now. If the lock is lost, or may be trusted
+        for less than `margin` seconds, which is what the write may take, this raises the cause or
+        LostError, and the write must not be sent."""
+        margin_ms = to_ms(margin, "margin")
+        token, valid = self._token, self.valid
+        if self._cause is not None:
+            raise self._cause
+        if valid <= 0.0 or valid * 1000 < margin_ms:
+            raise LostError("the lock may be trusted for %d ms, and the write needs %d ms"
+                            % (valid * 1000, margin_ms))
+        return token
 
     async def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
         """Writes the value and returns its value_seq. With `expect` it writes only if `expect` is

@@ -74,6 +74,8 @@ class Options:
             to_bytes(self.owner, "owner")
         if self.label is not None:
             check_text(self.label, "label")
+        if self.party is not None and (not isinstance(self.party, bytes) or len(self.party) != 16):
+            raise ValueError("party: give 16 bytes")
 
     @property
     def lease_ms(self) -> int:

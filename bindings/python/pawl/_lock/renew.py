@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, Callable, Coroutine, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import (
+    Any, Callable, Coroutine, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple,
+)
 
 from .._env import clock
 from .._env.errors import (
-    DeniedError, LostError, NoQuorumError, NotFoundError, PawlError, ProtocolError, RecoveringError,
-    TooLongError, UnreachableError, UnsureError, WaitTimeoutError, from_wire,
+    DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError, ProtocolError,
+    RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError, from_wire,
 )
 from .._env.tasks import background
 from .._link.link import Link
@@ -256,7 +258,7 @@ class Keeper:
 
     # ---- extending ----
 
-    async def _extend(self, batch: List[LeasedLock], how: _How) -> None:
+    def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
         items: List[Dict[str, Any]] = []
         for lock in batch:
             items.append({"key": lock._key, "lock_id": lock._lock_id,
@@ -272,13 +274,59 @@ class Keeper:
             params["party"] = parties.pop()
         call = Call("extend", params)
         call.internal, call.connection = True, how.connection
+        return call
+
+    async def extend(self, lock: LeasedLock, lease_ms: Optional[int]) -> None:
+        """Extends the lock now, beside what is done at a third of its lease. Raises the error if
+        that fails."""
+        before = lock._lease
+        connection = self._failover.connection if lock._binding else 0
+        if lock._binding and not connection:
+            raise self._failover.trouble or UnreachableError()
+        how = _How(connection, connection != lock._binding)
+        if lease_ms is not None:
+            lock._lease = lease_ms * clock.MS
+        lock_id, call = lock._lock_id, self._extension([lock], how)
+        lock._lease = before
+        outcome, sent_at = await self._ask(lock, call)
+        error = self._judge(outcome)
+        if isinstance(error, MovedError) and not call.moved:
+            again = Call("extend", call.params)
+            again.internal, again.connection = True, how.connection
+            outcome, sent_at = await self._ask(lock, again, error)
+            error = self._judge(outcome)
+        if not self._is_still(lock, lock_id):
+            raise lock._cause or LostError()
+        if error is None and lease_ms is not None:
+            lock._lease = lease_ms * clock.MS
+            lock._warn = min(lock._warn, lock._lease // 2)
+            self._measure()
+        if not isinstance(error, TooLongError):
+            self._extended(lock, outcome, sent_at, how)
+        self._arm()
+        if lock._cause is not None or error is not None:
+            raise lock._cause or error or LostError()
+
+    async def _ask(self, lock: LeasedLock, call: Call,
+                   moved: Optional[PawlError] = None) -> Tuple[Any, clock.Instant]:
+        """Makes the call, which extends this lock, and returns its outcome and when it was sent."""
+        left = clock.left(lock._deadline, clock.now()) / clock.SECOND
+        answer = await self._calls.run(call, max(left, 0.001), moved)
+        found = answer.result.get("locks")
+        return found[0] if isinstance(found, list) and found else None, answer.sent_at
+
+    async def _extend(self, batch: List[LeasedLock], how: _How,
+                      moved: Optional[PawlError] = None) -> None:
+        """moved: a node has said that these locks are to be extended elsewhere."""
+        call = self._extension(batch, how)
+        items: List[Dict[str, Any]] = call.params["locks"]
         now = clock.now()
         longest = max(clock.left(lock._deadline, now) for lock in batch) / clock.SECOND
         outcomes: List[Any] = []
         failure: PawlError = ProtocolError("no outcome for the lock")
         answer = Answer({}, now)
         try:
-            answer = await self._calls.run(call, max(longest, 0.001))
+            answer = await self._calls.run(call, max(longest, 0.001), moved)
             found = answer.result.get("locks")
             outcomes = found if isinstance(found, list) else []
         except PawlError as error:
@@ -292,12 +340,21 @@ class Keeper:
                 if half:
                     self._begin(self._extend(half, how))
             return
-        useless = [self._judge(outcome) for outcome in outcomes] or [failure]
+        errors = [self._judge(outcome) for outcome in outcomes]
+        elsewhere: Dict[Tuple[str, ...], List[Tuple[LeasedLock, MovedError]]] = {}
         for i, lock in enumerate(batch):
-            if self._is_still(lock, items[i]["lock_id"]):
+            why = errors[i] if i < len(errors) else None
+            if not self._is_still(lock, items[i]["lock_id"]):
+                continue
+            if isinstance(why, MovedError) and moved is None and not call.moved:
+                elsewhere.setdefault(why.endpoints, []).append((lock, why))
+            else:
                 self._extended(lock, outcomes[i] if i < len(outcomes) else failure, answer.sent_at,
                                how)
-        if all(isinstance(error, (NoQuorumError, RecoveringError)) for error in useless):
+        for some in elsewhere.values():
+            self._begin(self._extend([lock for lock, _ in some], how, some[0][1]))
+        if not call.moved and all(isinstance(why, (NoQuorumError, RecoveringError))
+                                  for why in errors or [failure]):
             self.move_on(NoQuorumError())
         self._arm()
 

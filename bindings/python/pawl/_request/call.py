@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .._env import clock
 from .._env.errors import (
-    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, PawlError, QuotaError,
-    TooLargeError, TooLongError, WaitTimeoutError,
+    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, MovedError, PawlError,
+    QuotaError, TooLargeError, TooLongError, WaitTimeoutError,
 )
 
 # Methods that are never repeated: a repeat could undo what others did since (an update), misread
@@ -24,7 +24,7 @@ UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 TAKES_AWAY = frozenset(("release", "transfer", "downgrade"))
 # Errors that a node returns before any commit: the acquire has taken nothing.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
-            QuotaError, DeadlockError)
+            QuotaError, DeadlockError, MovedError)
 
 
 class Answer(NamedTuple):
@@ -85,6 +85,8 @@ class Call:
         # The number of the last connection whose node has refused the parameter `trace`.
         self.untraced = 0
         self.moves = 0
+        # Another cluster serves the call, and its nodes were asked.
+        self.moved = False
         self.sent_at = clock.NEVER
         # The refusal of a node that has too few masters or no memory yet.
         self.refusal: Optional[PawlError] = None
@@ -108,8 +110,12 @@ class Call:
 
     def ids(self) -> List[Tuple[bytes, str]]:
         """Returns the keys and lock_ids of an acquire."""
-        return [(lock["key"], lock["lock_id"]) for lock in _locks_of(self.params)
+        return [(lock["key"], lock["lock_id"]) for lock in self.locks()
                 if "key" in lock and "lock_id" in lock]
+
+    def locks(self) -> List[Dict[str, Any]]:
+        """Returns what an acquire or an extend says of each of its locks."""
+        return _locks_of(self.params)
 
     def draw_anew(self) -> None:
         """Draws other lock_ids. The present ones are used up: their release may be under way."""

@@ -17,6 +17,7 @@ from .._link.failover import PING_MSGID, Failover
 from .._link.link import Link
 from .._link.msgpack import REQUEST_BYTES_MAX, FormatError, pack
 from .call import TAKES_AWAY, UNSURE_AFTERWARDS, Answer, Call
+from .follow import Followed
 from .rest import Resting
 
 CALLS_MAX = 65536
@@ -50,6 +51,8 @@ class Calls:
         self._queue: Deque[Call] = collections.deque()
         self._flight: Dict[int, _Flight] = {}
         self._resting = Resting(self._loop, self._come_back)
+        self._followed = Followed(failover, self._send, self._land_aside, self._end_lost,
+                                  lambda call, error, said: self._end(call, None, error, said))
         # The releases that are under way, whoever waits for them.
         self._releases: Dict[asyncio.Future[Any], None] = {}
         # A first request with the msgid 1 would look to OpenSSL like the begin of an old SSL, so
@@ -60,10 +63,11 @@ class Calls:
         # The traceparent of all requests that have none of their own.
         self.trace: Optional[str] = None
 
-    async def run(self, call: Call, timeout: Optional[float] = None) -> Answer:
+    async def run(self, call: Call, timeout: Optional[float] = None,
+                  moved: Optional[PawlError] = None) -> Answer:
         """Starts the call and waits for its outcome. If the outcome of an acquire stays unknown,
-        its lock_ids are released in the background."""
-        self.start(call, timeout)
+        its lock_ids are released in the background. moved: a node has said already where to ask."""
+        self.start(call, timeout, moved)
         return await self.wait(call)
 
     async def wait(self, call: Call) -> Answer:
@@ -104,17 +108,22 @@ class Calls:
             raise self._late()
         return [one.result() for one in parting]
 
-    def start(self, call: Call, timeout: Optional[float] = None) -> None:
+    def start(self, call: Call, timeout: Optional[float] = None,
+              moved: Optional[PawlError] = None) -> None:
         if self.closed or (self.closing and call.method != "release"):
             raise ClosedError()
         most = CALLS_MAX * (2 if call.internal or call.method == "release" else 1)
-        if len(self._queue) + len(self._flight) + len(self._resting) >= most:
+        if len(self._queue) + len(self._flight) + len(self._resting) + len(self._followed) >= most:
             raise BusyError("too many requests are in progress")
         if call.method in TAKES_AWAY:
             self.on_taken_away(call)
         limit = self.timeout if timeout is None else timeout
         wait = clock.left(call.wait_end, clock.now()) / clock.SECOND
         call.timer = self._loop.call_later(wait + limit, self._on_deadline, call)
+        if moved is not None:
+            if not self._followed.take(call, self.failover.link, moved):
+                self._end(call, None, moved, True)
+            return
         if call.internal:
             self._queue.appendleft(call)
         else:
@@ -142,6 +151,7 @@ class Calls:
             self._queue.remove(call)
         self._land(call.before)
         self._resting.drop(call)
+        self._followed.drop(call)
 
     def _forget(self, call: Call) -> None:
         self._drop(call)
@@ -296,6 +306,13 @@ class Calls:
         refuses for itself and not for the cluster, so the call moves on to another node. It asks
         each node once, or for as long as it may wait, with a pause after each round. A call that
         was refused for a quota is sent again later."""
+        if call.moved:
+            self._on_refusal_aside(link, call, error)
+            return
+        if self._followed.take(call, link, error):
+            self._land(call.msgid)
+            self._land(call.before)
+            return
         if self._resting.take(call, error):
             self._land(call.msgid)
             return
@@ -332,6 +349,21 @@ class Calls:
             self._land(call.msgid)
             self._queue.appendleft(call)
             self._kick()
+
+    def _on_refusal_aside(self, link: Link, call: Call, error: PawlError) -> None:
+        """Handles an error that a node of another cluster returned."""
+        if isinstance(error, RecoveringError):
+            call.sends -= 1
+            self._land(call.msgid)
+            link.fail(error)  # The next one of the endpoints that were named is asked.
+        else:
+            self._end(call, None, error, True)
+
+    def _land_aside(self, call: Call) -> bool:
+        under_way = call.msgid in self._flight and self._flight[call.msgid].call is call
+        if under_way:
+            self._land(call.msgid)
+        return under_way
 
     # ---- the end of a connection, and of all ----
 
@@ -401,4 +433,4 @@ class Calls:
 
     def _all(self) -> List[Call]:
         return [*dict.fromkeys(flight.call for flight in self._flight.values()), *self._queue,
-                *self._resting]
+                *self._resting, *self._followed]

@@ -10,8 +10,8 @@ from typing import Any, AsyncIterator, Deque, Dict, Iterable, List, Optional, Ty
 
 from .._env.arguments import Bytes, to_bytes
 from .._env.errors import (
-    BadRequestError, ClosedError, DeniedError, FullError, PawlError, ProtocolError, TlsError,
-    TooLargeError, WaitTimeoutError,
+    BadRequestError, ClosedError, DeniedError, FullError, MovedError, PawlError, ProtocolError,
+    TlsError, TooLargeError, WaitTimeoutError,
 )
 from .._env.tasks import background
 from .._request.call import Call
@@ -23,7 +23,8 @@ from .event import CURRENT, KNOWN_EVENTS, OVERFLOW, PRESENT, Event, event_of
 # present state.
 EVENTS_MAX = 10000
 PAUSE_FIRST, PAUSE_LAST = 0.05, 5.0
-FOR_GOOD = (DeniedError, BadRequestError, TooLargeError, FullError, TlsError, ClosedError)
+FOR_GOOD = (DeniedError, BadRequestError, TooLargeError, FullError, TlsError, ClosedError,
+            MovedError)
 LIST_LIMIT = 1000
 
 

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""broken_runner.py MISTAKE: the runner for Python with one mistake, so that test_kit.py can see
+that the kit notices it. `yes` and `no` know no client at all, and answer every command alike."""
+
+import json
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def answer_all(answer):
+    for line in sys.stdin:
+        command = json.loads(line)
+        said = ({"ok": {"language": "none", "version": "0", "level": 4}}
+                if command["do"] == "hello" else answer)
+        print(json.dumps({"id": command["id"],
+                          "at": time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000, **said}),
+              flush=True)
+
+
+def load():
+    """Returns the module of the runner for Python; with it the package is loaded."""
+    import importlib.util
+    from importlib.machinery import SourceFileLoader
+
+    path = os.path.join(HERE, "runners", "python")
+    loader = SourceFileLoader("python_runner", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def after(owner, name, change):
+    """Changes what a function returns."""
+    before = getattr(owner, name)
+    setattr(owner, name, lambda *args, **named: change(before(*args, **named)))
+
+
+def counts_an_acquire_from_the_answer(runner):
+    from pawl._env import clock
+    from pawl._lock import acquire
+    acquire._deadline_of = lambda answer: clock.now().plus(answer.result["valid_ms"] * clock.MS)
+
+
+def counts_an_extension_from_the_answer(runner):
+    from pawl._env import clock
+    from pawl._lock.renew import Keeper
+    prolong = Keeper._prolong
+    Keeper._prolong = lambda self, lock, outcome, sent_at, connection: prolong(
+        self, lock, outcome, clock.now(), connection)
+
+
+def asks_a_late_grant_under_another_lock_id(runner):
+    from pawl._lock import acquire
+
+    class Anew(acquire.Call):
+        def __init__(self, method, params, *more):
+            super().__init__(method, params, *more)
+            if "lock_id" in params:
+                self.draw_anew()
+    acquire.Call = Anew
+
+
+def takes_another_lock_id_to_the_next_node(runner):
+    from pawl._request.calls import Calls
+    lost = Calls._connection_lost
+
+    def anew(self, link, error):
+        for call in self._under_way(link):
+            if call.method == "acquire":
+                call.draw_anew()
+        lost(self, link, error)
+    Calls._connection_lost = anew
+
+
+def tells_a_loss_twice(runner):
+    lost = runner.Runner.lost
+    runner.Runner.lost = lambda *args: (lost(*args), lost(*args))
+
+
+def tells_no_loss(runner):
+    runner.Runner.lost = lambda *args: None
+
+
+def tells_a_loss_after_a_release(runner):
+    async def release(self, command):
+        self.event("lost", lock=command["lock"], code="lost", valid_ms=0, token="1")
+        return {"released": await self.lock(command).release()}
+    runner.Runner.do_release = release
+
+
+def repeats_everything(runner):
+    from pawl._request import call
+    call.NEVER_REPEATED = frozenset()
+
+
+def never_repeats_a_release(runner):
+    from pawl._request import call
+    call.NEVER_REPEATED = call.NEVER_REPEATED | {"release"}
+
+
+def has_tokens_of_53_bits(runner):
+    after(runner, "granted", lambda told: {**told, "token": str(int(float(told["token"])))})
+
+
+def does_not_wait_after_a_quota(runner):
+    from pawl._request import rest
+    rest.random.uniform = lambda low, high: 0
+
+
+def returns_a_quota_at_once(runner):
+    from pawl._request.rest import Resting
+    Resting.take = lambda *args: False
+
+
+def leaves_a_node_that_answers_pings(runner):
+    from pawl._link.silence import Silence
+    Silence.heard = lambda self: None
+
+
+def leaves_a_node_without_a_ping(runner):
+    from pawl._link.silence import Silence
+
+    def pretend(self):
+        self.owed = self.pinged = self.pong_due = True
+        self._ping_at = self._loop.time()
+    Silence.send_ping = pretend
+
+
+def warns_at_the_deadline(runner):
+    from pawl._lock.options import Options
+    Options.warn_ms = 0
+
+
+def extends_late(runner):
+    from pawl._env import clock
+    from pawl._lock.renew import Keeper
+
+    def schedule(self, lock, at_once):
+        now = clock.now()
+        lock._renew_at = now.boot + clock.left(lock._deadline, now) - lock._lease // 5
+    Keeper._schedule = schedule
+
+
+def extends_each_lock_by_itself(runner):
+    from pawl._lock import renew
+    renew.BATCH_MAX = 1
+
+
+def gives_up_at_the_first_failed_extension(runner):
+    from pawl._lock.renew import Keeper
+    Keeper._retry = Keeper.lose
+
+
+def forgets_what_it_may_have_taken(runner):
+    from pawl._request.call import Call
+    Call.in_doubt = lambda *args: False
+
+
+def change_extensions(runner, change):
+    from pawl._lock.renew import Keeper
+    extension = Keeper._extension
+
+    def changed(self, batch, how):
+        call = extension(self, batch, how)
+        for item in call.params["locks"]:
+            change(item)
+        return call
+    Keeper._extension = changed
+
+
+def has_one_bond_for_ever(runner):
+    change_extensions(runner, lambda item: "bond" in item and item.update(bond=1))
+
+
+def names_no_permit_numbers(runner):
+    change_extensions(runner, lambda item: item.pop("slots", None))
+
+
+def refuses_unknown_fields(runner):
+    from pawl._request import calls
+    response = calls.Calls._on_response
+
+    def refuse(self, link, msgid, error, result):
+        if isinstance(result, dict) and "later" in result:
+            result = "?"
+        response(self, link, msgid, error, result)
+    calls.Calls._on_response = refuse
+
+
+def does_not_follow(runner):
+    from pawl._request.follow import Followed
+    Followed.take = lambda *args: False
+
+
+def follows_for_ever(runner):
+    from pawl._request.call import Call
+    Call.moved = property(lambda self: False, lambda self, value: None)
+
+
+def follows_any_list(runner):
+    from pawl._link import failover
+    from pawl._link.endpoint import parse_one
+    failover.named_endpoints = lambda said, over_tls, has_tls: [
+        parse_one(one) for one in said or [] if isinstance(one, str) and ":" in one[:10]]
+
+
+def misses_overflows(runner):
+    from pawl._watch.watch import Watch
+    Watch._overflow = lambda self: None
+
+
+def says_that_a_released_lock_is_valid(runner):
+    async def valid(self, command):
+        return {"valid_ms": 500}
+    runner.Runner.do_valid = valid
+
+
+def writes_with_a_lost_lock(runner):
+    async def gate(self, command):
+        return {"accepted": True, "token": str(self.lock(command).token)}
+    runner.Runner.do_gate = gate
+
+
+def ends_with_an_error(runner):
+    async def end(self):
+        sys.exit(3)
+    runner.Runner.end = end
+
+
+def has_a_clock_of_its_own(runner):
+    runner.boot_us = lambda: time.time_ns() // 1000
+
+
+def answers_twice(runner):
+    tell = runner.Runner.tell
+    runner.Runner.tell = lambda self, what: (tell(self, what), tell(self, what))
+
+
+def main(mistake):
+    if mistake in ("yes", "no"):
+        answer_all({"ok": {}} if mistake == "yes" else {"error": {"code": "held"}})
+    else:
+        import asyncio
+
+        runner = load()
+        globals()[mistake](runner)
+        asyncio.run(runner.main())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
