@@ -101,7 +101,7 @@ func TestTwoServersObtainACertificateOnce(t *testing.T) {
 	for range cap(outcomes) {
 		storage := pawlcertmagic.New(server.Client(t), &certmagic.FileStorage{Path: path})
 		config := newConfig(t, storage, issuer)
-		go func() { outcomes <- config.ObtainCertSync(t.Context(), domain) }()
+		go func() { outcomes <- config.ObtainCertSync(limited(t), domain) }()
 	}
 	for range cap(outcomes) {
 		if err := <-outcomes; err != nil {
