@@ -122,6 +122,7 @@ func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure
 				}
 				one(h, item, judge(item, failed), there.SentAt)
 			}
+			k.arm()
 		}
 		if !k.c.engine.StartAt(call, errs[list], answer.TLS) {
 			for _, h := range locks {
@@ -156,7 +157,6 @@ func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure
 		}
 		if k.isStill(h) {
 			k.extended(h, item, err, sentAt, kind)
-			k.arm()
 		}
 	})
 	if answers > 0 && useless == answers && !k.bindings.full(k.c.engine.Connection()) {
@@ -251,13 +251,7 @@ func (k *keeper) shorten(h *held, err *fault.Error) bool {
 	if err.Limit == 0 || err.Limit >= h.lease {
 		return false
 	}
-	usual := h.warn == h.lease/6
-	h.lease = err.Limit
-	h.warn = min(h.warn, h.lease/2)
-	if usual {
-		h.warn = h.lease / 6
-	}
-	k.measure()
+	k.setLease(h, err.Limit)
 	return true
 }
 
@@ -330,11 +324,7 @@ func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) er
 		return err
 	}
 	if lease > 0 {
-		if h.warn == h.lease/6 {
-			h.warn = lease / 6
-		}
-		h.lease, h.warn = lease, min(h.warn, lease/2)
-		k.measure()
+		k.setLease(h, lease)
 	}
 	kind := how{}
 	if h.binding != 0 {

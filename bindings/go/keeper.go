@@ -22,15 +22,19 @@ const (
 type keeper struct {
 	c        *Client
 	locks    map[*held]bool
+	byID     map[string]*held
 	bindings *bindings
 	timer    *time.Timer
+	timerAt  int64 // by the boot clock
+	// How many locks have each lease, and the shortest one; 0: there is none.
+	leases   map[time.Duration]int
 	shortest time.Duration
 	// Closed at the next connection, if somebody waits for it; otherwise nil.
 	up chan struct{}
 }
 
 func newKeeper(c *Client) *keeper {
-	k := &keeper{c: c, locks: map[*held]bool{}}
+	k := &keeper{c: c, locks: map[*held]bool{}, byID: map[string]*held{}, leases: map[time.Duration]int{}}
 	k.bindings = &bindings{k: k, locks: map[*held]bool{}}
 	return k
 }
@@ -59,20 +63,21 @@ func (k *keeper) all() []*held {
 
 // add begins to renew the lock, which is bound to the connection of that number; 0: to none.
 func (k *keeper) add(h *held, atOnce bool, connection int) {
-	k.locks[h] = true
+	k.locks[h], k.byID[h.lockID] = true, h
 	if connection != 0 {
 		k.bindings.begin(h, connection)
 	}
-	k.measure()
+	k.count(h.lease, 1)
 	k.schedule(h, atOnce)
-	k.arm()
+	k.armFor(k.napOf(h, k.c.engine.Clock.Now()))
 }
 
 func (k *keeper) remove(h *held) {
 	if k.locks[h] {
 		delete(k.locks, h)
+		delete(k.byID, h.lockID)
 		h.renewAt = 0
-		k.measure()
+		k.count(h.lease, -1)
 	}
 	k.settle()
 }
@@ -83,12 +88,29 @@ func (k *keeper) settle() {
 	k.c.engine.Settle()
 }
 
-func (k *keeper) measure() {
+// count notes that so many more locks have that lease.
+func (k *keeper) count(lease time.Duration, more int) {
+	if k.leases[lease] += more; k.leases[lease] == 0 {
+		delete(k.leases, lease)
+	}
 	k.shortest = 0
-	for h := range k.locks {
-		if k.shortest == 0 || h.lease < k.shortest {
-			k.shortest = h.lease
+	for one := range k.leases {
+		if k.shortest == 0 || one < k.shortest {
+			k.shortest = one
 		}
+	}
+}
+
+// setLease gives a lock another lease, and another time of warning that fits.
+func (k *keeper) setLease(h *held, lease time.Duration) {
+	usual := h.warn == h.lease/6
+	if k.locks[h] {
+		k.count(h.lease, -1)
+		k.count(lease, 1)
+	}
+	h.lease, h.warn = lease, min(h.warn, lease/2)
+	if usual {
+		h.warn = lease / 6
 	}
 }
 
@@ -127,15 +149,13 @@ func (k *keeper) connectionUp() {
 func (k *keeper) takenAway(call *engine.Call) {
 	key, _ := call.Params.Get("key").([]byte)
 	id, _ := call.Params.Get("lock_id").(string)
-	for _, h := range k.all() {
-		if h.key != string(key) || h.lockID != id || call.Holder == any(h) {
-			continue
-		}
-		if call.Method == "downgrade" {
-			h.mode = "shared"
-		} else {
-			h.forget(fault.New("lost", "this client has let go of the lock by its lock_id"))
-		}
+	h := k.byID[id]
+	switch {
+	case h == nil || h.key != string(key) || call.Holder == any(h):
+	case call.Method == "downgrade":
+		h.mode = "shared"
+	default:
+		h.forget(fault.New("lost", "this client has let go of the lock by its lock_id"))
 	}
 }
 
@@ -175,24 +195,44 @@ func (k *keeper) arm() {
 		k.timer.Stop()
 		k.timer = nil
 	}
-	if len(k.locks) == 0 && len(k.bindings.retained) == 0 || k.c.engine.Closed() {
+	if len(k.locks) == 0 && len(k.bindings.retained) == 0 {
 		return
 	}
 	now := k.c.engine.Clock.Now()
 	nap := napLongest
 	for h := range k.locks {
-		if h.suspended.Load() {
-			continue
-		}
-		nap = min(nap, h.left(now)-h.warn)
-		if at := k.asksAt(h); at != math.MaxInt64 {
-			nap = min(nap, time.Duration(at-now.Boot))
-		}
+		nap = min(nap, k.napOf(h, now))
 	}
-	k.timer = k.c.engine.Alarm(max(time.Millisecond, nap), k.tick)
+	k.armFor(nap)
+}
+
+// napOf returns for how long there is nothing to do for the lock.
+func (k *keeper) napOf(h *held, now clock.Instant) time.Duration {
+	if h.suspended.Load() {
+		return napLongest
+	}
+	nap := min(napLongest, h.left(now)-h.warn)
+	if at := k.asksAt(h); at != math.MaxInt64 {
+		nap = min(nap, time.Duration(at-now.Boot))
+	}
+	return max(time.Millisecond, nap)
+}
+
+// armFor sets the timer, unless it rings earlier already.
+func (k *keeper) armFor(nap time.Duration) {
+	at := k.c.engine.Clock.Now().Boot + int64(nap)
+	if k.timer != nil && k.timerAt <= at || k.c.engine.Closed() {
+		return
+	}
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	k.timerAt = at
+	k.timer = k.c.engine.Alarm(nap, k.tick)
 }
 
 func (k *keeper) tick() {
+	k.timer = nil
 	now := k.c.engine.Clock.Now()
 	for _, h := range k.all() {
 		if !h.suspended.Load() && h.left(now) <= h.warn {

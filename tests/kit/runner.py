@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 
 from scripted_node import now_us
 
@@ -24,7 +25,10 @@ def command_of(name):
     of an executable file."""
     path = name if "/" in name else os.path.join(FOLDER, name)
     if os.path.isfile(path) and os.access(path, os.X_OK):
-        return [os.path.abspath(path)]
+        with open(path, "rb") as f:
+            in_python = f.readline().rstrip().endswith(b"python3")
+        # The interpreter itself: a name in PATH may be a script that looks for it.
+        return ([sys.executable] if in_python else []) + [os.path.abspath(path)]
     described = path + ".json"
     if os.path.isfile(described):
         with open(described, encoding="utf-8") as f:

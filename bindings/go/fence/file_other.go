@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !unix || solaris || aix
 
 package fence
 
@@ -7,7 +7,7 @@ import "errors"
 type file struct{ records int }
 
 func openFile(string, func(string, mark) error) (*file, error) {
-	return nil, errors.New("a fence store in a file needs a Unix system")
+	return nil, errors.New("a fence store in a file needs a system with flock")
 }
 
 func (*file) close()                        {}
