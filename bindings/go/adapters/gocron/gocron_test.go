@@ -239,3 +239,25 @@ func TestAnElectorThatReachesNoNodeDoesNotLead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestALeaderThatHasLostCampaignsAgain(t *testing.T) {
+	server := pawltest.Start(t)
+	e := pawlgocron.NewElector(server.Client(t), "scheduler", pawl.Lease(600*time.Millisecond))
+	t.Cleanup(func() { _ = e.Close() })
+	until(t, e, true)
+	admin := server.Client(t)
+	before, err := admin.Get(t.Context(), "scheduler", pawl.Quorum())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Call(t.Context(), "break", map[string]any{"key": "scheduler", "now": true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	after, err := admin.WaitUntil(ctx, "scheduler", true)
+	if err != nil || after.Holder.Token <= before.Holder.Token {
+		t.Fatalf("%+v %v", after, err)
+	}
+	until(t, e, true)
+}
