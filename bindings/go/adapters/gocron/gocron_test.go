@@ -3,7 +3,7 @@ package pawlgocron_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,33 +82,44 @@ func expect(t *testing.T, got, want gocron.JobStatus) {
 
 func TestTwoSchedulersRunEachFireOnce(t *testing.T) {
 	server := pawltest.Start(t)
-	var mu sync.Mutex
-	runs := 0
+	var runs atomic.Int32
+	skipped := make(chan struct{})
+	// The run goes on when the other scheduler has skipped the fire.
 	job := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		runs++
+		runs.Add(1)
+		select {
+		case <-skipped:
+		case <-t.Context().Done():
+		}
 	}
-	var schedulers [2]*scheduler
-	for i := range schedulers {
-		locker := pawlgocron.NewLocker(server.Client(t), pawlgocron.AtLeast(200*time.Millisecond))
-		schedulers[i] = start(t, job, gocron.WithDistributedLocker(locker))
+	var one, other *scheduler
+	for _, s := range []**scheduler{&one, &other} {
+		locker := pawlgocron.NewLocker(server.Client(t), pawlgocron.AtLeast(0))
+		*s = start(t, job, gocron.WithDistributedLocker(locker))
 	}
 	watcher := server.Client(t)
 	const fires = 5
 	for range fires {
-		schedulers[0].fire(t)
-		schedulers[1].fire(t)
-		one, other := schedulers[0].outcome(t), schedulers[1].outcome(t)
-		if one == other {
-			t.Errorf("both schedulers: %s", one)
+		one.fire(t)
+		other.fire(t)
+		runner := one
+		select {
+		case status := <-one.outcomes:
+			expect(t, status, gocron.Skip)
+			runner = other
+		case status := <-other.outcomes:
+			expect(t, status, gocron.Skip)
+		case <-time.After(within):
+			t.Fatal("neither scheduler has skipped the fire")
 		}
+		skipped <- struct{}{}
+		expect(t, runner.outcome(t), gocron.Success)
 		if _, err := watcher.WaitUntil(t.Context(), "gocron/report", false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if runs != fires {
-		t.Errorf("%d runs of %d fires", runs, fires)
+	if runs.Load() != fires {
+		t.Errorf("%d runs of %d fires", runs.Load(), fires)
 	}
 }
 
@@ -136,7 +147,7 @@ func (l toldLock) Unlock(ctx context.Context) error {
 func TestASchedulerWhoseClockIsLateDoesNotRunTheFireAgain(t *testing.T) {
 	server := pawltest.Start(t)
 	locker := func() gocron.Locker {
-		return pawlgocron.NewLocker(server.Client(t), pawlgocron.AtLeast(time.Second))
+		return pawlgocron.NewLocker(server.Client(t), pawlgocron.AtLeast(2*time.Second))
 	}
 	ended := make(chan struct{})
 	early := start(t, func() {}, gocron.WithDistributedLocker(told{locker(), ended}))
@@ -227,4 +238,26 @@ func TestAnElectorThatReachesNoNodeDoesNotLead(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestALeaderThatHasLostCampaignsAgain(t *testing.T) {
+	server := pawltest.Start(t)
+	e := pawlgocron.NewElector(server.Client(t), "scheduler", pawl.Lease(600*time.Millisecond))
+	t.Cleanup(func() { _ = e.Close() })
+	until(t, e, true)
+	admin := server.Client(t)
+	before, err := admin.Get(t.Context(), "scheduler", pawl.Quorum())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Call(t.Context(), "break", map[string]any{"key": "scheduler", "now": true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	after, err := admin.WaitUntil(ctx, "scheduler", true)
+	if err != nil || after.Holder.Token <= before.Holder.Token {
+		t.Fatalf("%+v %v", after, err)
+	}
+	until(t, e, true)
 }
