@@ -11,7 +11,7 @@ import (
 )
 
 // The program of docs/guide/kubernetes-controllers.md.
-func start(ctx context.Context, config *rest.Config) error {
+func elect(ctx context.Context, config *rest.Config) error {
 	client, err := pawl.New() // PAWL_ENDPOINTS and so on
 	if err != nil {
 		return err
@@ -30,4 +30,4 @@ func start(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(lock.Guard(ctx))
 }
 
-var _ = start
+var _ = elect
