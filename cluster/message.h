@@ -94,6 +94,9 @@ enum message_flag {
 	 * out. */
 	FLAG_MORE = 33554432
 };
+/* EXTEND, EXTEND_PERMITS: in `number`, above the order that it names: the record's end becomes an
+ * earlier one (section 2, Shorten). A node of release 0.2.0 does not look at it. */
+#define NUMBER_SHORTENS (UINT64_C(1) << 32)
 /* All flags. */
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1)
 
@@ -207,8 +210,8 @@ struct message {
 	uint64_t clock;
 	/* The epoch for which the snapshot is. */
 	uint64_t epoch;
-	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock
-	 * (terms.binding); 0: none. RELEASE: the connection that ended, with what is bound to it;
+	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock, or the order
+	 * that it names (terms.binding); 0: none; and NUMBER_SHORTENS. RELEASE: the connection that ended, with what is bound to it;
 	 * 0: none. READ, WAITERS: how many parts the asker has had; READ_ANSWER repeats that; in an
 	 * explanation it has the length of the key's queue. ASK_ANSWER: how many watchers were
 	 * told. SNAPSHOT_RELEASED: the connection with which the lock ended; 0: none.
