@@ -118,7 +118,8 @@ static void request_take_lock(struct request_reader *r, void *out) {
 	struct client_request item;
 	request_take_item(r, CLIENT_PARAM_LOCK, &item);
 	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id,
-		item.core.lease, item.core.token, item.core.binding, item.core.terms.set };
+		item.core.lease, item.core.token, item.core.binding, item.core.terms.set,
+		item.core.ordered, item.core.shorten };
 }
 
 static void request_take_group_lock(struct request_reader *r, void *out) {

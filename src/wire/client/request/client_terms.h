@@ -10,7 +10,7 @@
  * client_param.h says what they return. */
 client_param_take client_take_mode, client_take_permits, client_take_of, client_take_priority,
 	client_take_lock_delay, client_take_release_on_disconnect, client_take_label,
-	client_take_host, client_take_pid, client_take_election, client_take_binding,
+	client_take_host, client_take_pid, client_take_election, client_take_binding, client_take_order,
 	client_take_permit_numbers;
 
 /* Checks what no single parameter shows; `r` may also be an item of `locks`. Returns NULL, or what
