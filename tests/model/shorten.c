@@ -1,8 +1,8 @@
 /* shorten.c: a small model of shortening (docs/protocol.md, section 2, Shorten). One lock, which
- * its holder lengthens and shortens through three masters, and a rival that takes the key as soon as q
- * masters have no record. Messages and answers may take as long as they like, masters start again
- * and copy what the others have, and the holder asks without waiting for answers. All clocks are
- * exact. The model walks at random (walks.h).
+ * its holder lengthens and shortens through three masters, and a rival that takes the key as soon
+ * as q masters have no record. Messages and answers may take as long as they like, masters start
+ * again and copy what the others have, and the holder asks without waiting for answers. All clocks
+ * are exact. The model walks at random (walks.h).
  */
 #include "walks.h"
 
