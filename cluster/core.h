@@ -211,9 +211,6 @@ struct core_request {
 	/* ACQUIRE, EXTEND: the number is an order only (section 2, Shorten): the lock ends with no
 	 * connection. And EXTEND: the lease becomes shorter, if it was longer. */
 	bool ordered, shorten;
-	/* EXTEND with `ordered`: for how long a quorum has the lock for certain, as the caller has
-	 * just read, in nanoseconds. */
-	span_ns certain;
 	/* TRANSFER, ASK: the owner of a waiter. ASK: it may be empty. */
 	struct slice to;
 	/* WAITERS: the caller wants the waiters of all keys that begin with `key`. */

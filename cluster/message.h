@@ -211,12 +211,12 @@ struct message {
 	/* The epoch for which the snapshot is. */
 	uint64_t epoch;
 	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock, or the order
-	 * that it names (terms.binding); 0: none; and NUMBER_SHORTENS. RELEASE: the connection that ended, with what is bound to it;
-	 * 0: none. READ, WAITERS: how many parts the asker has had; READ_ANSWER repeats that; in an
-	 * explanation it has the length of the key's queue. ASK_ANSWER: how many watchers were
-	 * told. SNAPSHOT_RELEASED: the connection with which the lock ended; 0: none.
-	 * COPY_AHEAD_ANSWER: how many records were copied. DECREE_ACCEPTED: the hash of the
-	 * accepted configuration. SYNC_ROOT: the digest of the table. SYNC_ASK: 0: `blob` lists
+	 * that it names (terms.binding); 0: none; and NUMBER_SHORTENS. RELEASE: the
+	 * connection that ended, with what is bound to it; 0: none. READ, WAITERS: how many parts
+	 * the asker has had; READ_ANSWER repeats that; in an explanation it has the length of the
+	 * key's queue. ASK_ANSWER: how many watchers were told. SNAPSHOT_RELEASED: the connection
+	 * with which the lock ended; 0: none. COPY_AHEAD_ANSWER: how many records were copied.
+	 * DECREE_ACCEPTED: the hash of the accepted configuration. SYNC_ROOT: the digest of the table. SYNC_ASK: 0: `blob` lists
 	 * groups; 1: leaves. SYNC_KEYS: enum sync_list_end. COUNTED: how many commits the start of
 	 * the node has begun. FEED_RECORD, FEED_GONE, FEED_WATCH_EVENT: the entry's number in the
 	 * log; 0: it belongs to the snapshot. FOLLOW: the number that the follower expects next.

@@ -41,14 +41,16 @@ void master_say_when(const struct core *core, struct message *answer) {
 }
 
 /* Section 2, Shorten: tells whether the end that the extension asks for takes the place of the
- * record's, and not only if it is later. A record that has the order, or a later one, was lengthened
- * after this was asked for. Permit numbers that are not named last as long as they did. */
+ * record's, and not only if it is later. A record that has the order, or a later one, was
+ * lengthened after this was asked for. Permit numbers that are not named last as long as they
+ * did. */
 static bool shortens(const struct record *r, const struct message *m) {
 	return (m->number & NUMBER_SHORTENS) && (uint32_t)m->number > record_binding(r) &&
 		(!terms_of_numbers(r->of) || permits_within(record_set(r), m->terms.set));
 }
 
-/* The extension names a session binding, or an order, which the record notes. NULL: no memory. */
+/* The extension names a session binding, or an order, which the record notes. NULL: no memory.
+ * style: record, because master_extend says so. */
 static __attribute__((noinline)) struct record *note_number(struct core *core, struct key *key,
 	struct record *r, const struct message *m) {
 	const bool cut = shortens(r, m);

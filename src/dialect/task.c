@@ -212,8 +212,8 @@ static enum task_step task_lengthen(struct task_runner *runner) {
 	 * shortening names the next one after an order that every quorum knows of. */
 	core->ordered = true;
 	core->binding = task->orders[task->at] + (task->orders[task->at] < UINT32_MAX);
-	core->certain = task->certain[task->at];
-	core->shorten = task->act != TASK_ADD && task->settled[task->at] && task->length < core->certain - task->slack;
+	core->shorten = task->act != TASK_ADD && task->settled[task->at] &&
+		task->length < task->certain[task->at] - task->slack;
 	return TASK_ASKS;
 }
 

@@ -433,9 +433,9 @@ static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bo
 }
 
 static bool extend_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
 	op_extend(op)->deadline_kept = r->deadline_kept;
-	/* Where a quorum has the lock for longer than a round takes, no other lock comes between. */
-	op_extend(op)->ordered = r->ordered && r->certain < 2 * core->config.request_timeout;
+	op_extend(op)->ordered = r->ordered;
 	op_extend(op)->shortens = r->shorten ? r->binding : 0;
 	op_extend(op)->token = r->token;
 	op_extend(op)->fetch_from = -1;

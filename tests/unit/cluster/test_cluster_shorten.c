@@ -176,6 +176,53 @@ static void permits_that_are_not_named_last_as_long_as_before(void **state) {
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 2, 2), PAWL_EHELD);
 }
 
+/* A lock that ends with a connection: the next number is a connection, and the present one may name
+ * it. */
+static void a_bound_lock_still_ends_with_its_connection(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.binding = 1;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	r = shortening(stage_lock(1), 2 * SPAN_S, 2);
+	r.ordered = false;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_true(left_at(s, 1) > 0 && left_at(s, 1) <= 2 * SPAN_S);
+	/* What the connection had named before does not end it any more. */
+	r = stage_request(CORE_RELEASE, "k", stage_lock(1));
+	r.binding = 1;
+	(void)stage_do(s, 0, r);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
+	r.binding = 2;
+	(void)stage_do(s, 0, r);
+	take(s, 1, "k", stage_lock(3));
+}
+
+static void an_order_frees_a_lock_from_its_connection(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.binding = 1;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, shortening(stage_lock(1), 2 * SPAN_S, 2)), PAWL_OK);
+	r = stage_request(CORE_RELEASE, "k", stage_lock(1));
+	r.binding = 1;
+	(void)stage_do(s, 0, r);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
+	stage_wait(s, 2 * SPAN_S + SOON);
+	take(s, 1, "k", stage_lock(3));
+}
+
+/* Its node may have answered for the lock over this connection, and would vouch for it. */
+static void whoever_shortens_a_bound_lock_keeps_the_deadline(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.binding = 1;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	r = shortening(stage_lock(1), SHORT, 2);
+	r.ordered = r.deadline_kept = false;
+	assert_int_equal(stage_do(s, 0, r), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "shorten");
+}
+
 static void a_shortening_names_an_order(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -210,6 +257,9 @@ UNIT(cluster_shorten) {
 		NAMED(a_lock_delay_follows_the_earlier_end),
 		NAMED(permits_that_are_named_become_shorter),
 		NAMED(permits_that_are_not_named_last_as_long_as_before),
+		NAMED(a_bound_lock_still_ends_with_its_connection),
+		NAMED(an_order_frees_a_lock_from_its_connection),
+		NAMED(whoever_shortens_a_bound_lock_keeps_the_deadline),
 		NAMED(a_shortening_names_an_order),
 		cmocka_unit_test_setup_teardown(a_replica_shows_the_earlier_end,
 			setup_with_a_replica, named_teardown),

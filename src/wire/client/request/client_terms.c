@@ -165,6 +165,21 @@ const char *client_terms_problem(const struct client_request *r, const char **ou
 	return NULL;
 }
 
+const char *client_order_problem(const struct client_request *r, const char **out_field) {
+	if ((r->present & CLIENT_HAS_ORDER) &&
+		((r->present & CLIENT_HAS_BINDING) || r->release_on_disconnect)) {
+		*out_field = "order";
+		return "is for a lock that ends with no connection: a lock with "
+			"release_on_disconnect is numbered by bond alone";
+	}
+	if (r->core.shorten && !(r->present & (CLIENT_HAS_ORDER | CLIENT_HAS_BINDING))) {
+		*out_field = "shorten";
+		return "needs order, or bond if the lock ends with its connection: a number that "
+			"is greater than all that were named for the lock";
+	}
+	return NULL;
+}
+
 /* ---- the client's side ---- */
 
 static void terms_put_mode(struct pack *k, uint16_t of) {
