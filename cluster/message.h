@@ -216,13 +216,13 @@ struct message {
 	 * the asker has had; READ_ANSWER repeats that; in an explanation it has the length of the
 	 * key's queue. ASK_ANSWER: how many watchers were told. SNAPSHOT_RELEASED: the connection
 	 * with which the lock ended; 0: none. COPY_AHEAD_ANSWER: how many records were copied.
-	 * DECREE_ACCEPTED: the hash of the accepted configuration. SYNC_ROOT: the digest of the table. SYNC_ASK: 0: `blob` lists
-	 * groups; 1: leaves. SYNC_KEYS: enum sync_list_end. COUNTED: how many commits the start of
-	 * the node has begun. FEED_RECORD, FEED_GONE, FEED_WATCH_EVENT: the entry's number in the
-	 * log; 0: it belongs to the snapshot. FOLLOW: the number that the follower expects next.
-	 * FEED_BEGIN, FEED_BATCH: the number that the master sends next. FEED_ACK: that of the
-	 * batch which has come. FEED_ECHO: the place in the log at which somebody began to watch at
-	 * the follower; 0: before. */
+	 * DECREE_ACCEPTED: the hash of the accepted configuration. SYNC_ROOT: the digest of the
+	 * table. SYNC_ASK: 0: `blob` lists groups; 1: leaves. SYNC_KEYS: enum sync_list_end.
+	 * COUNTED: how many commits the start of the node has begun. FEED_RECORD, FEED_GONE,
+	 * FEED_WATCH_EVENT: the entry's number in the log; 0: it belongs to the snapshot. FOLLOW:
+	 * the number that the follower expects next. FEED_BEGIN, FEED_BATCH: the number that the
+	 * master sends next. FEED_ACK: that of the batch which has come. FEED_ECHO: the place in
+	 * the log at which somebody began to watch at the follower; 0: before. */
 	uint64_t number;
 	/* FOLLOW, FEED_BEGIN: the id of the log in which `number` is a place: there is one for each
 	 * start of a master, and for each table that replaced another. COUNTED: the boot of the
