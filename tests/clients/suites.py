@@ -183,8 +183,6 @@ class Php(Suite):
 class RedisPySource(Suite):
     """redis-py's own tests of locks, in a folder with its source."""
 
-    EXPLAINED = {"test_reacquire_lock": "PEXPIRE does not shorten a lease"}
-
     def __init__(self, source):
         super().__init__("redis-py of " + os.path.basename(source.rstrip("/")), "redis", True,
                          debian=["python3-pytest", "python3-pytest-asyncio"])
