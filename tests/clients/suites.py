@@ -22,9 +22,6 @@ class Suite:
     """A suite. `kind` is the server's: redis or memcached. `own` is True for the library's own
     tests, and False for those of tests/clients, which are written after its documentation."""
 
-    # Parts of the names of tests that fail against Pawl on purpose, and why they do.
-    EXPLAINED = {}
-
     def __init__(self, name, kind, own, debian=(), npm=()):
         self.name, self.kind, self.own, self.debian, self.npm = name, kind, own, debian, npm
 
