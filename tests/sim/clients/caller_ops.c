@@ -178,6 +178,11 @@ void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept) {
 	op.lease = r.lease;
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock,
 		.deadline_kept = deadline_kept, .binding = binding }, &op);
+	if (r.shorten && c->lock == lock && prng_chance(&run->late, 1, 2)) {
+		/* It goes on elsewhere at once: what comes late must not cut what that answers. */
+		caller_connect(c, true);
+		caller_extend(c, lock, true);
+	}
 }
 
 void caller_update(struct caller *c, uint32_t lock) {
