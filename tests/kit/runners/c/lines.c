@@ -82,6 +82,16 @@ void line_result(struct command *command, const struct pawl_result *result) {
 	put_error(command, error);
 }
 
+void line_outcome(struct command *command, struct pawl_result *take_result, json_t *take_ok) {
+	if (take_result->error) {
+		json_decref(take_ok);
+		line_result(command, take_result);
+	} else {
+		line_ok(command, take_ok);
+	}
+	pawl_result_free(take_result);
+}
+
 void line_event(const char *event, json_t *take_fields) {
 	json_object_set_new(take_fields, "event", json_string(event));
 	json_object_set_new(take_fields, "at", json_integer(line_now()));

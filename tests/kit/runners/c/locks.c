@@ -186,19 +186,8 @@ static struct pawl_lock *one_lock(struct command *command) {
 	return NULL;
 }
 
-/* Answers with the error of the result, or with what `describe` makes of it. */
-static void answer(struct command *command, struct pawl_result *take_result, json_t *take_ok) {
-	if (take_result->error) {
-		json_decref(take_ok);
-		line_result(command, take_result);
-	} else {
-		line_ok(command, take_ok);
-	}
-	pawl_result_free(take_result);
-}
-
 static void on_extended(struct pawl_result *take_result, void *arg) {
-	answer(arg, take_result, json_pack("{so sI}", "token", line_token(take_result->token),
+	line_outcome(arg, take_result, json_pack("{so sI}", "token", line_token(take_result->token),
 		"valid_ms", (json_int_t)pawl_result_valid_ms(take_result)));
 }
 
@@ -271,7 +260,7 @@ void do_gate(struct command *command) {
 /* ---- letting go ---- */
 
 static void on_released(struct pawl_result *take_result, void *arg) {
-	answer(arg, take_result, json_pack("{sb}", "released", take_result->released));
+	line_outcome(arg, take_result, json_pack("{sb}", "released", take_result->released));
 }
 
 void do_release(struct command *command) {
@@ -314,7 +303,7 @@ void do_forget(struct command *command) {
 }
 
 static void on_done(struct pawl_result *take_result, void *arg) {
-	answer(arg, take_result, json_object());
+	line_outcome(arg, take_result, json_object());
 }
 
 void do_downgrade(struct command *command) {
@@ -342,7 +331,7 @@ static void on_transferred(struct pawl_result *take_result, void *arg) {
 	if (command->held && take_result->error) {
 		command->held->given_up = false;
 	}
-	answer(command, take_result, json_pack("{sb}", "transferred", take_result->released));
+	line_outcome(command, take_result, json_pack("{sb}", "transferred", take_result->released));
 }
 
 void do_transfer(struct command *command) {

@@ -11,17 +11,6 @@ static void start(struct command *command, const struct pawl_request *request, p
 		: pawl_start(command->client->pawl, request, done, command, &command->call));
 }
 
-/* Answers with the error of the result, or with `take_ok`. */
-static void answer(struct command *command, struct pawl_result *take_result, json_t *take_ok) {
-	if (take_result->error) {
-		json_decref(take_ok);
-		line_result(command, take_result);
-	} else {
-		line_ok(command, take_ok);
-	}
-	pawl_result_free(take_result);
-}
-
 static void on_got(struct pawl_result *take_result, void *arg) {
 	const struct pawl_entry *e = &take_result->entry;
 	json_t *ok = json_pack("{sb}", "held", e->held);
@@ -30,7 +19,7 @@ static void on_got(struct pawl_result *take_result, void *arg) {
 		json_object_set_new(ok, "value", line_bytes(e->value));
 		json_object_set_new(ok, "token", line_token(e->token));
 	}
-	answer(arg, take_result, ok);
+	line_outcome(arg, take_result, ok);
 }
 
 void do_get(struct command *command) {
@@ -45,7 +34,7 @@ static void on_waiters(struct pawl_result *take_result, void *arg) {
 	for (size_t i = 0; i < take_result->waiter_count; i++) {
 		json_array_append_new(owners, line_bytes(take_result->waiters[i].owner));
 	}
-	answer(arg, take_result, json_pack("{so}", "owners", owners));
+	line_outcome(arg, take_result, json_pack("{so}", "owners", owners));
 }
 
 void do_waiters(struct command *command) {
@@ -68,7 +57,7 @@ static void on_explained(struct pawl_result *take_result, void *arg) {
 			text_of(&masters->items[i], "node"), "state",
 			text_of(&masters->items[i], "state")));
 	}
-	answer(arg, take_result, json_pack("{so}", "masters", list));
+	line_outcome(arg, take_result, json_pack("{so}", "masters", list));
 }
 
 void do_explain(struct command *command) {
@@ -78,7 +67,8 @@ void do_explain(struct command *command) {
 }
 
 static void on_reached(struct pawl_result *take_result, void *arg) {
-	answer(arg, take_result, json_pack("{sI}", "reached", (json_int_t)take_result->reached));
+	line_outcome(arg, take_result,
+		json_pack("{sI}", "reached", (json_int_t)take_result->reached));
 }
 
 void do_ask_release(struct command *command) {

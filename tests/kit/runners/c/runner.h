@@ -95,6 +95,8 @@ void line_ok_at(struct command *command, json_int_t at, json_t *take_ok);
 /* An error without a result, or one that a node has answered; the result is borrowed. */
 void line_error(struct command *command, int error, const char *message);
 void line_result(struct command *command, const struct pawl_result *result);
+/* Answers with the error of the result, or with `take_ok`. */
+void line_outcome(struct command *command, struct pawl_result *take_result, json_t *take_ok);
 /* An error that is not one of the library. */
 void line_refused(struct command *command, const char *code, const char *message);
 void line_event(const char *event, json_t *take_fields);
