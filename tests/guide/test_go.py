@@ -66,38 +66,13 @@ class GoRecipe(Recipe):
                          [program.lines for program in programs])
 
 
-class Clock(GoRecipe):
+class Clock(guide.Clock, GoRecipe):
     """singleton-service.md"""
+
+    ASKED = "^stepped down: .*two"
 
     def candidate(self, name):
         return self.start_go("clock/main.go", name)
-
-    def test_the_next_one_leads_when_the_leader_is_killed_or_stopped(self):
-        hosts = [self.candidate("a")]
-        hosts[0].await_line("^leading")
-        for waiting, name in enumerate("bc", 1):
-            hosts.append(self.candidate(name))
-            self.await_waiters("clock", waiting)
-        hosts[0].kill()
-        hosts[1].await_line("^tick")
-        self.assertEqual(hosts[1].end(signal.SIGTERM), 0)
-        hosts[2].await_line("^tick")
-        tokens = [int(host.await_line(r"^leading with token (\d+)")[1]) for host in hosts]
-        self.assertEqual(tokens, sorted(set(tokens)))
-        self.assertEqual(hosts[2].end(signal.SIGTERM), 0)
-
-    def test_a_leader_that_is_asked_hands_over_and_is_a_candidate_again(self):
-        one = self.candidate("one")
-        one.await_line("^tick")
-        two = self.candidate("two")
-        self.await_waiters("clock", 1)
-        self.finish("pawl", "ask-release", "clock", "--to", "two")
-        one.await_line("^stepped down: .*two")
-        two.await_line("^tick")
-        self.await_waiters("clock", 1)
-        self.assertEqual(two.end(signal.SIGTERM), 0)
-        one.await_line("^leading", 2)
-        self.assertEqual(one.end(signal.SIGTERM), 0)
 
 
 class Shards(GoRecipe):
