@@ -387,6 +387,16 @@ class Watches(Checker):
                                       2).event(11, "released", "y", 2).event(12, "acquired", "x", 1)
         self.bad("watches", told)
 
+    def test_events_may_be_behind_what_was_read(self):
+        """As at a replica: what was read shows already what is told next."""
+        def behind(first, at):
+            return Story().watch(0).event(1, "overflow").event(
+                2, first, "y", 2).event(at, "acquired", "x", 1).event(
+                at + 1, "released", "x", 1).event(at + 2, "acquired", "y", 2)
+        self.good(behind("present", 12))
+        self.bad("watches", behind("acquired", 12))
+        self.bad("watches", behind("present", 20000))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)
