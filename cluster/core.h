@@ -208,6 +208,9 @@ struct core_request {
 	 * is released only if no later connection has been named since. 0 names none. For ACQUIRE
 	 * the number is in `terms`. */
 	uint32_t binding;
+	/* ACQUIRE, EXTEND: the number is an order only (section 2, Shorten): the lock ends with no
+	 * connection. And EXTEND: the lease becomes shorter, if it was longer. */
+	bool ordered, shorten;
 	/* TRANSFER, ASK: the owner of a waiter. ASK: it may be empty. */
 	struct slice to;
 	/* WAITERS: the caller wants the waiters of all keys that begin with `key`. */

@@ -64,7 +64,8 @@
 	X(downgraded) X(downgrade_learned) X(delay_closed) X(key_several) \
 	X(turn_overtaken) X(turn_together) X(turn_again) X(turn_moved) X(nominated) \
 	X(nominate_none) \
-	X(handed_over) X(hand_over_promised) X(release_closes) X(release_closed_later) \
+	X(handed_over) X(hand_over_promised) X(extend_shortened) \
+	X(release_closes) X(release_closed_later) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
 	X(link_reset) X(silence_pinged) X(suspected) X(suspected_wrongly) \

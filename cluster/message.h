@@ -94,6 +94,9 @@ enum message_flag {
 	 * out. */
 	FLAG_MORE = 33554432
 };
+/* EXTEND, EXTEND_PERMITS: in `number`, above the order that it names: the record's end becomes an
+ * earlier one (section 2, Shorten). A node of release 0.2.0 does not look at it. */
+#define NUMBER_SHORTENS (UINT64_C(1) << 32)
 /* All flags. */
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1)
 
@@ -207,19 +210,19 @@ struct message {
 	uint64_t clock;
 	/* The epoch for which the snapshot is. */
 	uint64_t epoch;
-	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock
-	 * (terms.binding); 0: none. RELEASE: the connection that ended, with what is bound to it;
-	 * 0: none. READ, WAITERS: how many parts the asker has had; READ_ANSWER repeats that; in an
-	 * explanation it has the length of the key's queue. ASK_ANSWER: how many watchers were
-	 * told. SNAPSHOT_RELEASED: the connection with which the lock ended; 0: none.
-	 * COPY_AHEAD_ANSWER: how many records were copied. DECREE_ACCEPTED: the hash of the
-	 * accepted configuration. SYNC_ROOT: the digest of the table. SYNC_ASK: 0: `blob` lists
-	 * groups; 1: leaves. SYNC_KEYS: enum sync_list_end. COUNTED: how many commits the start of
-	 * the node has begun. FEED_RECORD, FEED_GONE, FEED_WATCH_EVENT: the entry's number in the
-	 * log; 0: it belongs to the snapshot. FOLLOW: the number that the follower expects next.
-	 * FEED_BEGIN, FEED_BATCH: the number that the master sends next. FEED_ACK: that of the
-	 * batch which has come. FEED_ECHO: the place in the log at which somebody began to watch at
-	 * the follower; 0: before. */
+	/* EXTEND, EXTEND_PERMITS: the connection to which the holder binds the lock, or the order
+	 * that it names (terms.binding); 0: none; and NUMBER_SHORTENS. RELEASE: the
+	 * connection that ended, with what is bound to it; 0: none. READ, WAITERS: how many parts
+	 * the asker has had; READ_ANSWER repeats that; in an explanation it has the length of the
+	 * key's queue. ASK_ANSWER: how many watchers were told. SNAPSHOT_RELEASED: the connection
+	 * with which the lock ended; 0: none. COPY_AHEAD_ANSWER: how many records were copied.
+	 * DECREE_ACCEPTED: the hash of the accepted configuration. SYNC_ROOT: the digest of the
+	 * table. SYNC_ASK: 0: `blob` lists groups; 1: leaves. SYNC_KEYS: enum sync_list_end.
+	 * COUNTED: how many commits the start of the node has begun. FEED_RECORD, FEED_GONE,
+	 * FEED_WATCH_EVENT: the entry's number in the log; 0: it belongs to the snapshot. FOLLOW:
+	 * the number that the follower expects next. FEED_BEGIN, FEED_BATCH: the number that the
+	 * master sends next. FEED_ACK: that of the batch which has come. FEED_ECHO: the place in
+	 * the log at which somebody began to watch at the follower; 0: before. */
 	uint64_t number;
 	/* FOLLOW, FEED_BEGIN: the id of the log in which `number` is a place: there is one for each
 	 * start of a master, and for each table that replaced another. COUNTED: the boot of the

@@ -56,8 +56,9 @@ struct core_entry {
 	/* What remains of the lease in nanoseconds, without the lock delay after it: until the
 	 * latest end that the masters named, or that this node knows, by their clocks. */
 	span_ns remaining;
-	/* GET with a quorum: the next two are known. */
-	bool weighed;
+	/* GET with a quorum: the next two are known; and a quorum has the order in `terms`
+	 * (section 2, Shorten). */
+	bool weighed, order_settled;
 	/* For how long a quorum has the lock, unless it is released or broken, and after how long
 	 * its lease is over, unless it is extended: by any clock, from the answer on, in
 	 * nanoseconds. Nobody else is granted the key before `at_least` has passed. */

@@ -62,6 +62,10 @@ struct instant granted_deadline(const struct granted *b);
 uint64_t granted_answered(const struct granted *b);
 void granted_put_asker(struct granted *b, uint64_t asker);
 
+/* The lease may not be trusted after this deadline. */
+void granted_shorten(struct core *core, uint64_t key_hash, struct id128 lock_id,
+	struct instant deadline);
+
 /* Forgets the granted lease, if there is one. */
 void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id);
 

@@ -124,6 +124,8 @@ static bool show(struct core *core, const struct caller *c, const struct op *op,
 	}
 	if (op->kind == CORE_GET && op_read(op)->quorum) {
 		e->weighed = true;
+		e->terms.binding = (uint32_t)r->noted;
+		e->order_settled = !r->uneven;
 		e->at_least = instant_left_short(core->now,
 			instant_add(op_reports(op)->asked, r->left));
 		e->at_most = span_grow(e->remaining, core->config.drift_ppm);

@@ -187,6 +187,16 @@ void granted_renew(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	}
 }
 
+void granted_shorten(struct core *core, uint64_t key_hash, struct id128 lock_id,
+	struct instant deadline) {
+	struct granted *b = granted_find(core, key_hash, lock_id);
+	if (b) {
+		const uint64_t boot = units_of(deadline.boot), raw = units_of(deadline.raw);
+		b->boot = (boot < b->boot ? boot : b->boot) & TIME_MAX;
+		b->raw = (raw < b->raw ? raw : b->raw) & TIME_MAX;
+	}
+}
+
 void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id) {
 	struct granted *b = find(core, hash_both(core, key_hash, lock_id));
 	if (b) {

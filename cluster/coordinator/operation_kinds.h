@@ -78,6 +78,10 @@ struct extend_state {
 	bool backed;
 	/* Neither of the two, so only masters count that had the lock. */
 	bool blind;
+	/* The caller names an order, so no answer of this node vouches for the lock. */
+	bool ordered;
+	/* The order that a shortening names; 0: it is none. */
+	uint32_t shortens;
 	/* The token that the caller named. */
 	uint64_t token;
 	/* The highest token that a master has reported. */

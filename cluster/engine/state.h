@@ -79,7 +79,8 @@ struct record {
 	bool prepared : 1;
 	/* A break forbids any extension. */
 	bool barred : 1;
-	/* In a merge: not all sources had the same permit numbers. */
+	/* In a merge: not all sources had the same permit numbers. In the verdict of a quorum read:
+	 * fewer than q masters have the greatest order, which is in `noted`. */
 	bool uneven : 1;
 	/* In a report or an explanation that a coordinator keeps: the value was left out. */
 	bool value_left_out : 1;

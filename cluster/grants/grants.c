@@ -35,8 +35,10 @@ struct sight {
 	/* The log, and the number of the entry that told of the lock first; 0: it was in the
 	 * snapshot. */
 	uint64_t log, number;
-	/* The lease does not end before, unless the master has not told an event since. */
+	/* The lease does not end before, unless the master has not told an event since, or its
+	 * holder has shortened it under a greater order. */
 	struct instant until;
+	uint32_t order;
 	/* stream.untold at that time. */
 	uint32_t untold;
 	/* What `verdict` says, it says of this lock and its token. */
@@ -332,7 +334,9 @@ static void record_came(struct grants *a, uint32_t master, const struct message 
 	/* Durations of another clock, and rounded up to microseconds. */
 	const struct instant until = instant_add(sent,
 		span_shrink(span_from_us(m->left_us), 2 * a->drift_ppm) - 2 * SPAN_US);
-	s->until = s->untold == stream->untold ? instant_later(s->until, until) : until;
+	s->until = s->untold == stream->untold && m->terms.binding <= s->order
+		? instant_later(s->until, until) : until;
+	s->order = m->terms.binding > s->order ? m->terms.binding : s->order;
 	s->untold = stream->untold;
 	uint32_t accepted = 0;
 	for (uint32_t i = 0; i < a->masters; i++) {
@@ -395,6 +399,7 @@ static void event_came(struct grants *a, uint32_t master, const struct message *
 	case WATCH_EVENT_EXPIRED:
 		over(key, lock, master);
 		if (lock->at[master].untold == a->streams[master].untold &&
+			m->terms.binding <= lock->at[master].order &&
 			before(now, lock->at[master].until)) {
 			expired_early(a, key, lock, master);
 		}

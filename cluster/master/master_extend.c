@@ -40,6 +40,29 @@ void master_say_when(const struct core *core, struct message *answer) {
 	}
 }
 
+/* Section 2, Shorten: tells whether the end that the extension asks for takes the place of the
+ * record's, and not only if it is later. A record that has the order, or a later one, was
+ * lengthened after this was asked for. Permit numbers that are not named last as long as they
+ * did. */
+static bool shortens(const struct record *r, const struct message *m) {
+	return (m->number & NUMBER_SHORTENS) && (uint32_t)m->number > record_binding(r) &&
+		(!terms_of_numbers(r->of) || permits_within(record_set(r), m->terms.set));
+}
+
+/* The extension names a session binding, or an order, which the record notes. NULL: no memory.
+ * style: record, because master_extend says so. */
+static __attribute__((noinline)) struct record *note_number(struct core *core, struct key *key,
+	struct record *r, const struct message *m) {
+	const bool cut = shortens(r, m);
+	r = key_bind(core, key, r, (uint32_t)m->number);
+	if (r && cut) {
+		COUNT(core, extend_shortened);
+		record_shorten(core, key, r, clock_saturating_add(span_from_us(m->lease_us),
+			record_delay(r)));
+	}
+	return r;
+}
+
 /* A master that has the lock_id live extends it. A master that lacks it asks for the record. */
 void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
@@ -47,7 +70,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_extend(core, key, m);
 	struct record *r = answer.status == STATUS_OK ? key_record(key, m->lock_id) : NULL;
-	if (r && (r = key_bind(core, key, r, (uint32_t)m->number)) == NULL) {
+	if (r && m->number && (r = note_number(core, key, r, m)) == NULL) {
 		answer.status = STATUS_FULL;
 	}
 	count_extend(core, key, answer.status);

@@ -50,6 +50,11 @@ static struct problem check_lease(const struct core *core, const struct core_req
 	if (r->lease > core->config.max_lease) {
 		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 };
 	}
+	/* The answers of this node do not tell which connection they were for, so they must not
+	 * vouch for a lock that ended when it was shortened. */
+	if (r->shorten && (r->binding == 0 || !(r->ordered || r->deadline_kept))) {
+		return (struct problem){ PAWL_EBADREQUEST, "shorten", 0 };
+	}
 	if (r->op == CORE_EXTEND ||
 		(t->of == MODE_EXCLUSIVE && t->count == 0 && t->delay == 0 &&
 			permits_none(t->set))) {

@@ -207,6 +207,13 @@ static enum task_step task_lengthen(struct task_runner *runner) {
 	task_begins(runner);
 	core->lease = task_covers(runner,
 		task->length + (task->act == TASK_ADD ? task->left : 0));
+	/* The order is not below that of any command before it, whichever of them the client has
+	 * given up, so that what comes late of them does not shorten what is granted now: a
+	 * shortening names the next one after an order that every quorum knows of. */
+	core->ordered = true;
+	core->binding = task->orders[task->at] + (task->orders[task->at] < UINT32_MAX);
+	core->shorten = task->act != TASK_ADD && task->settled[task->at] &&
+		task->length < task->certain[task->at] - task->slack;
 	return TASK_ASKS;
 }
 

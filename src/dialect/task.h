@@ -139,8 +139,13 @@ struct task {
 	 * holds it. */
 	uint64_t read_token;
 	bool own;
-	/* The writes that the values of the keys come from. */
+	/* The writes that the values of the keys come from; the orders that their locks have, and
+	 * whether a quorum has these; and for how long a quorum had the locks for certain when it
+	 * was asked, in nanoseconds. */
 	struct ballot writes[TASK_KEYS_MAX];
+	uint32_t orders[TASK_KEYS_MAX];
+	span_ns certain[TASK_KEYS_MAX];
+	bool settled[TASK_KEYS_MAX];
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
 	/* The unique that is compared. */

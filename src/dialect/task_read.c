@@ -47,5 +47,8 @@ void task_note(const struct task_runner *runner, const struct client_entry *entr
 	task->own = entry
 		&& slice_equal(entry->identity, node->identity(node->ctx, runner->number));
 	task->read_token = entry ? entry->token : 0;
+	task->orders[task->at] = entry ? entry->order : 0;
+	task->settled[task->at] = entry && entry->order_settled;
+	task->certain[task->at] = entry ? entry->at_least : 0;
 	task->writes[task->at] = entry ? entry->value_seq : (struct ballot){ 0 };
 }

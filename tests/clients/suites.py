@@ -22,9 +22,6 @@ class Suite:
     """A suite. `kind` is the server's: redis or memcached. `own` is True for the library's own
     tests, and False for those of tests/clients, which are written after its documentation."""
 
-    # Parts of the names of tests that fail against Pawl on purpose, and why they do.
-    EXPLAINED = {}
-
     def __init__(self, name, kind, own, debian=(), npm=()):
         self.name, self.kind, self.own, self.debian, self.npm = name, kind, own, debian, npm
 
@@ -182,8 +179,6 @@ class Php(Suite):
 
 class RedisPySource(Suite):
     """redis-py's own tests of locks, in a folder with its source."""
-
-    EXPLAINED = {"test_reacquire_lock": "PEXPIRE does not shorten a lease"}
 
     def __init__(self, source):
         super().__init__("redis-py of " + os.path.basename(source.rstrip("/")), "redis", True,

@@ -98,6 +98,29 @@ class Operations(unittest.TestCase):
                           close_ms=10**9)
         self.assertEqual((refused.code, refused.error["field"]), ("too_long", "close_ms"))
 
+    def test_a_shortened_lease_ends_early_and_may_be_extended_again(self):
+        got = self.a.call("acquire", key="k7", lease_ms=20000)
+        lock = {"key": "k7", "lock_id": got["lock_id"], "deadline_kept": True}
+        self.assertLess(self.b.call("extend", lease_ms=3000, shorten=True, order=1,
+                                    **lock)["valid_ms"], 3000)
+        seen = self.c.call("get", key="k7", consistency="quorum")
+        self.assertLess(seen["valid_at_least_ms"], 3000)
+        self.assertEqual((seen["order"], seen["order_settled"]), (1, True))
+        self.b.call("extend", lease_ms=20000, order=1, **lock)
+        # Without `shorten`, or as something that was asked for before, it leaves the later end.
+        self.c.call("extend", lease_ms=1000, order=1, **lock)
+        self.c.call("extend", lease_ms=1000, shorten=True, order=1, **lock)
+        self.assertGreater(self.a.call("get", key="k7", consistency="quorum")["valid_at_least_ms"],
+                           10000)
+        waiting = self.b.send("acquire", key="k7", lease_ms=5000, wait_ms=20000)
+        begin = time.monotonic()
+        self.a.call("extend", lease_ms=1000, shorten=True, order=2, **lock)
+        again = self.b.answer(waiting)
+        self.assertGreater(again["token"], got["token"])
+        self.assertTrue(0.95 < time.monotonic() - begin < 10)
+        refused = refusal(self, self.a, "extend", lease_ms=1000, shorten=True, **lock)
+        self.assertEqual((refused.code, refused.error["field"]), ("bad_request", "shorten"))
+
     def test_a_waiter_that_hangs_up_leaves_the_queue(self):
         got = self.a.call("acquire", key="k4", lease_ms=20000)
         with self.cluster.client("b") as other:

@@ -180,6 +180,16 @@ class Three(unittest.TestCase):
         self.assertTrue(self.a.add("short", "v", expire=1, noreply=False))
         wait_until(self, lambda: self.b.add("short", "w", expire=1, noreply=False))
 
+    def test_a_lock_that_was_taken_for_long_is_cut_to_its_length(self):
+        """As Symfony's MemcachedStore does it: it adds for 300 s, and sets the length by `cas`."""
+        for name in ("cas", "touch"):
+            self.assertTrue(self.a.add(name, "me", expire=50, noreply=False))
+            unique = self.b.gets(name)[1]
+            self.assertTrue(self.b.cas(name, "me", unique, expire=2, noreply=False)
+                            if name == "cas" else self.b.touch(name, 2, noreply=False))
+            self.assertFalse(self.a.add(name, "other", expire=5, noreply=False))
+            wait_until(self, lambda name=name: self.a.add(name, "other", expire=5, noreply=False))
+
     def test_native_clients_and_these_exclude_each_other(self):
         native = self.cluster.client("c")
         self.addCleanup(native.close)

@@ -42,7 +42,7 @@ static const enum core_count wanted[] = {
 	COUNT_commit_permits, COUNT_terms_refused, COUNT_downgraded, COUNT_downgrade_learned,
 	COUNT_delay_closed, COUNT_key_several, COUNT_turn_overtaken, COUNT_nominated,
 	COUNT_nominate_none, COUNT_handed_over, COUNT_hand_over_promised, COUNT_release_closes,
-	COUNT_release_closed_later,
+	COUNT_release_closed_later, COUNT_extend_shortened,
 	COUNT_asked, COUNT_group_begun, COUNT_group_held, COUNT_group_failed, COUNT_group_extended,
 	COUNT_explained, COUNT_self_lost, COUNT_report_waited,
 	COUNT_binding_ended, COUNT_commit_overtaken, COUNT_place_kept, COUNT_place_left,

@@ -370,7 +370,7 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 		struct bound_master *m = &op_binding(op)->master[index];
 		const struct instant until = instant_add(extend->sent,
 			span_shrink(extend->lease, core->config.drift_ppm));
-		m->until = instant_later(m->until, until);
+		m->until = op_extend(extend)->shortens ? until : instant_later(m->until, until);
 		m->absent = false;
 		op_binding(op)->numbered |= terms_semaphore(&extend->terms);
 		if (!permits_none(extend->terms.set) && permits_within(

@@ -21,11 +21,16 @@ static struct message question(const struct op *op) {
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
 	m.name = extend_name(op);
 	m.token = extend->token;
-	m.number = op->terms.binding;
+	/* The order that masters report may be that of something that was asked for later. */
+	m.number = extend->shortens ? extend->shortens | NUMBER_SHORTENS : op->terms.binding;
 	if (named) {
 		m.terms = (struct terms){ .of = PERMITS_MAX, .set = op->terms.set };
 	}
 	return m;
+}
+
+static struct instant deadline_of(const struct core *core, const struct op *op) {
+	return instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
 }
 
 void extend_start(struct core *core, struct op *op) {
@@ -36,7 +41,8 @@ void extend_start(struct core *core, struct op *op) {
 	/* Under a new epoch the extension keeps the deadline that it began with. */
 	if (!extend->backed) {
 		/* This node answered the lock to this caller, and its deadline has not passed. */
-		extend->backed = !extend->deadline_kept && vouched(core, op, b);
+		extend->backed = !extend->deadline_kept && !extend->ordered &&
+			vouched(core, op, b);
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
 		extend->blind = !extend->deadline_kept && !extend->backed;
 		op->until = b ? granted_deadline(b) : INSTANT_FOREVER;
@@ -49,6 +55,10 @@ void extend_start(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
 	extend->later = INSTANT_FOREVER;
 	op_next_round(core, op);
+	if (extend->shortens) {
+		/* The holder has given up its trust in any later end. */
+		granted_shorten(core, op->key_hash, op->lock_id, deadline_of(core, op));
+	}
 	struct message m = question(op);
 	op_ask_all(core, op, &m);
 	struct instant over = instant_add(core->now, core->config.request_timeout);
@@ -235,8 +245,7 @@ static bool enough(const struct core *core, const struct op *op, uint32_t perhap
 
 static void extended(struct core *core, struct op *op, struct permits numbers) {
 	struct extend_state *extend = op_extend(op);
-	struct instant deadline = instant_add(op->sent,
-		span_shrink(op->lease, core->config.drift_ppm));
+	const struct instant deadline = deadline_of(core, op);
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
@@ -426,6 +435,8 @@ static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bo
 static bool extend_make(struct core *core, struct op *op, const struct core_request *r) {
 	(void)core;
 	op_extend(op)->deadline_kept = r->deadline_kept;
+	op_extend(op)->ordered = r->ordered;
+	op_extend(op)->shortens = r->shorten ? r->binding : 0;
 	op_extend(op)->token = r->token;
 	op_extend(op)->fetch_from = -1;
 	return true;

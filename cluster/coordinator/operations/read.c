@@ -54,7 +54,7 @@ static span_ns certain(const struct core *core, const struct op *op, const struc
 static void weigh_one(const struct core *core, struct op *op, const struct report_walk *w,
 	uint32_t silent, struct verdict *v) {
 	const struct master_reply *replies = op_reports(op)->replies;
-	uint32_t counting = 0;
+	uint32_t counting = 0, ordered = 0;
 	struct record *best = NULL;
 	struct terms terms = record_terms(replies[w->next[__builtin_ctz(w->told)]].record);
 	/* The record was live where it was reported. */
@@ -68,6 +68,10 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 		end = instant_later(end, f->record->end);
 		best = f->counts && report_better(core, f->record, best) ? f->record : best;
 	}
+	for (uint32_t left = w->told; left; left &= left - 1) {
+		ordered += record_binding(replies[w->next[__builtin_ctz(left)]].record) ==
+			terms.binding;
+	}
 	uint32_t n = (uint32_t)__builtin_popcount(w->told);
 	v->free = v->free && n + silent < core->quorum;
 	v->others = v->others || (n < core->quorum && n + silent >= core->quorum);
@@ -77,6 +81,8 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 		record_put_terms(best, &terms);
 		best->end = end;
 		best->left = certain(core, op, w);
+		best->noted = terms.binding;
+		best->uneven = ordered < core->quorum;
 		best->next = v->holders;
 		v->holders = best;
 	}

@@ -4,7 +4,9 @@
  * valid_ms from the arrival of the request. (A node counts valid_ms from when the masters were
  * asked, which is not before the arrival, and the masters keep a lease at least so long. So two
  * spans that exclude each other do not overlap, whether or not the client has heard the answer.)
- * What ends a lock cuts its spans at the earliest moment at which it may have taken effect.
+ * What ends a lock cuts its spans at the earliest moment at which it may have taken effect. What
+ * shortens a lease cuts those that have begun: the holder trusts none of them for longer than the
+ * new lease, which counts from the arrival of the request as well.
  *
  * Within one start of a node its CLOCK_BOOTTIME is compared. Two nodes are compared by their wall
  * clocks, which may differ by rules.clocks_us. */
@@ -159,7 +161,8 @@ static const struct audit_line *line_before(const struct check *c, const struct 
 static bool ends_lock(const struct audit_line *line) {
 	return !line->denied && (line->action == AUDIT_RELEASE ||
 		(line->action == AUDIT_TRANSFER && !line->not_found) ||
-		line->action == AUDIT_DOWNGRADE || (line->action == AUDIT_LOST && line->taken));
+		line->action == AUDIT_DOWNGRADE || line->shorten ||
+		(line->action == AUDIT_LOST && line->taken));
 }
 
 static void take_line(struct check *c, const struct audit_line *line) {
@@ -178,7 +181,8 @@ static void take_line(struct check *c, const struct audit_line *line) {
 			line->mono - line->took + line->valid_ms * MICROSECONDS,
 			c->rules->one_machine ? line->mono : line->ts, line->mode };
 		c->result.grants += line->action == AUDIT_ACQUIRE;
-	} else if (ends_lock(line)) {
+	}
+	if (ends_lock(line)) {
 		keep_line(&c->ends, &c->end_count, &c->end_capacity, line);
 	} else if (line->action == AUDIT_FORCE || (line->action == AUDIT_BREAK && line->now)) {
 		keep_line(&c->breaks, &c->break_count, &c->break_capacity, line);
@@ -192,8 +196,16 @@ static int by_lock(const void *left, const void *right) {
 }
 
 static void cut(const struct check *c, struct span *span, const struct audit_line *end) {
-	const int64_t at = moment(c, span->line, end, end->mono - end->took) -
-		doubt(c, span->line, end);
+	int64_t at = moment(c, span->line, end, end->mono - end->took) - doubt(c, span->line, end);
+	if (end->shorten) {
+		if (moment(c, span->line, end, end->mono) + doubt(c, span->line, end) <
+			span->from) {
+			/* It is not known which extensions have named this shortening. */
+			return;
+		}
+		/* An answer that is not ok does not say how long the lease is. */
+		at += end->valid_ms * MICROSECONDS;
+	}
 	span->until = at < span->until ? at : span->until;
 }
 

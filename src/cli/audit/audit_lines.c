@@ -201,6 +201,7 @@ static bool take_object(struct reading *r, const json_t *object) {
 	line.not_found = text_is(object, "result", "not_found");
 	line.taken = text_is(object, "cause", "taken");
 	line.now = json_is_true(json_object_get(object, "now"));
+	line.shorten = json_is_true(json_object_get(object, "shorten"));
 	line.holders = text_is(object, "what", "holders") || text_is(object, "what", "all");
 	to->lines = audit_grown(to->lines, to->count, &to->capacity, sizeof *to->lines);
 	to->lines[to->count++] = line;

@@ -49,8 +49,8 @@ struct audit_line {
 	struct audit_mode mode;
 	/* The result is "ok"; "denied"; "not_found". */
 	bool ok, denied, not_found;
-	/* LOST: the lease was taken away. BREAK: at once. */
-	bool taken, now;
+	/* LOST: the lease was taken away. BREAK: at once. EXTEND: the lease became shorter. */
+	bool taken, now, shorten;
 	/* OPEN: what the file tells is at least "holders". */
 	bool holders;
 	int64_t drift_ppm;

@@ -73,7 +73,7 @@ static int ask_count(const struct service_call *call, struct core_request *reque
 			sessions_alloc(s->sessions, call->client)) != 0) {
 		return PAWL_ENOMEM;
 	}
-	if ((request->terms.binding || request->binding)
+	if ((request->terms.binding || request->binding) && !request->ordered
 		&& service_binding_ask(call, request) != 0) {
 		return PAWL_ENOMEM;
 	}
@@ -151,6 +151,8 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.token = lock->token;
 	request.binding = lock->binding;
 	request.terms.set = lock->numbers;
+	request.ordered = lock->ordered;
+	request.shorten = lock->shorten;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
 	if (call->notes) {
@@ -161,7 +163,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 		requests_of_party(&call->service->requests, open, asked->party);
 	}
 	service_count(call, open, lock->key, 0);
-	if (request.binding) {
+	if (request.binding && !request.ordered) {
 		/* Without memory, the lock lasts as long as its lease. */
 		(void)service_binding_ask(call, &request);
 	}

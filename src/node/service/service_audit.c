@@ -18,7 +18,7 @@ struct said {
 	span_ns valid;
 	const char *result, *cause;
 	unsigned rule;
-	bool now;
+	bool now, shorten;
 	/* When the request began to be served; 0: the line is about no request. */
 	int64_t begun;
 };
@@ -48,6 +48,9 @@ static bool say(struct service *s, const struct said *w, struct audit_receipt *r
 	if (w->now) {
 		audit_true(&line, "now");
 	}
+	if (w->shorten) {
+		audit_true(&line, "shorten");
+	}
 	audit_bytes(&line, strcmp(w->action, "transfer") == 0 ? "to" : "target", w->subject);
 	audit_bytes(&line, "trace", w->trace);
 	if (w->begun) {
@@ -62,7 +65,7 @@ static struct said said_of(const struct request_note *n) {
 	return (struct said){ .action = client_method_name(n->method), .key = n->key,
 		.owner = n->owner, .identity = n->identity, .peer = n->peer,
 		.subject = n->subject, .trace = n->trace, .lock_id = n->lock_id, .now = n->now,
-		.begun = n->begun };
+		.shorten = n->shorten, .begun = n->begun };
 }
 
 /* ---- which requests ---- */
@@ -73,7 +76,8 @@ static bool audited(enum client_method method) {
 	return right == RIGHT_ACQUIRE || right == RIGHT_BREAK || right == RIGHT_CLUSTER;
 }
 
-static enum audit_what level_of(enum client_method method, int error) {
+static enum audit_what level_of(const struct request_note *note, int error) {
+	const enum client_method method = note->method;
 	if (error == PAWL_EDENIED) {
 		return AUDIT_DENIED;
 	}
@@ -81,7 +85,7 @@ static enum audit_what level_of(enum client_method method, int error) {
 		return AUDIT_ADMIN;
 	}
 	const bool ends = method == CLIENT_RELEASE || method == CLIENT_TRANSFER
-		|| method == CLIENT_DOWNGRADE;
+		|| method == CLIENT_DOWNGRADE || note->shorten;
 	return ends || (method == CLIENT_ACQUIRE && !error) ? AUDIT_HOLDERS : AUDIT_ALL;
 }
 
@@ -149,7 +153,8 @@ static void about_request(struct about *about, const struct client_request *r,
 		audit_peer(who->from, about->peer);
 	}
 	about->note = (struct request_note){ .method = r->method, .lock_id = r->core.lock_id,
-		.now = r->method == CLIENT_BREAK && r->core.now, .begun = begun,
+		.now = r->method == CLIENT_BREAK && r->core.now, .shorten = r->core.shorten,
+		.begun = begun,
 		.unaudited = !audited(r->method), .key = r->core.key, .owner = r->core.owner,
 		.identity = who ? who->identity : slice_of(NULL, 0),
 		.peer = slice_str(about->peer),
@@ -166,6 +171,7 @@ int service_note(const struct service_call *call, struct request *open,
 	if (asked) {
 		about.note.key = asked->key;
 		about.note.lock_id = asked->lock_id;
+		about.note.shorten = asked->shorten;
 	}
 	open->note = request_note_new(alloc ? alloc : s->requests.client_alloc, &about.note);
 	return open->note ? 0 : PAWL_ENOMEM;
@@ -218,7 +224,7 @@ void service_note_answered(struct service *s, const struct request *request,
 	if (reply->goes_on) {
 		return;
 	}
-	if (!note->unaudited && audit_wants(s->audit, level_of(note->method, reply->error))) {
+	if (!note->unaudited && audit_wants(s->audit, level_of(note, reply->error))) {
 		say_answer(s, note, reply);
 	}
 	service_slow(s, request, reply);
@@ -232,7 +238,7 @@ static void say_result(struct service *s, const struct request_note *note, const
 
 void service_note_done(struct service *s, const struct request *request, int error) {
 	const struct request_note *note = request->note;
-	if (!note->unaudited && audit_wants(s->audit, level_of(note->method, error))) {
+	if (!note->unaudited && audit_wants(s->audit, level_of(note, error))) {
 		say_result(s, note, pawl_error_code(error));
 	}
 }
@@ -241,7 +247,7 @@ void service_note_gone(void *ctx, const struct request *request) {
 	struct service *s = ctx;
 	const struct request_note *note = request->note;
 	/* That of an acquire has got nothing, as far as its client knows. */
-	if (!note->unaudited && audit_wants(s->audit, level_of(note->method, PAWL_ECLOSED))) {
+	if (!note->unaudited && audit_wants(s->audit, level_of(note, PAWL_ECLOSED))) {
 		say_result(s, note, "gone");
 	}
 }
@@ -254,14 +260,15 @@ void service_audit_at_once(const struct service_call *call, int error) {
 	struct about about;
 	const bool told = s->told_denied;
 	s->told_denied = false;
-	if (told || !audited(call->request->method)
-		|| !audit_wants(s->audit, level_of(call->request->method, error))) {
+	if (told || !audited(call->request->method)) {
 		return;
 	}
 	/* The client may have gone meanwhile. */
 	const bool there = sessions_who(s->sessions, call->client, &who);
 	about_request(&about, call->request, there ? &who : NULL, call->now.boot);
-	say_result(s, &about.note, pawl_error_code(error));
+	if (audit_wants(s->audit, level_of(&about.note, error))) {
+		say_result(s, &about.note, pawl_error_code(error));
+	}
 }
 
 void service_audit_denied(const struct service_call *call, struct slice key, enum right right,
@@ -334,7 +341,7 @@ struct request_note *service_page_asked(struct service *s, const struct session_
 
 void service_page_answered(struct service *s, const struct request_note *note,
 	const struct core_reply *reply) {
-	if (s->audit && audit_wants(s->audit, level_of(note->method, reply->error))) {
+	if (s->audit && audit_wants(s->audit, level_of(note, reply->error))) {
 		say_answer(s, note, reply);
 	}
 }
@@ -361,7 +368,8 @@ void service_audit_kept(struct service *s, const struct kept_lock *kept,
 		.token = reply->error ? 0 : reply->token, .valid = reply->error ? 0 : reply->valid,
 		.result = pawl_error_code(reply->error), .cause = "without_end",
 		.begun = kept->asked.boot };
-	if (audit_wants(s->audit, level_of(CLIENT_EXTEND, reply->error))) {
+	const struct request_note note = { .method = CLIENT_EXTEND };
+	if (audit_wants(s->audit, level_of(&note, reply->error))) {
 		(void)say(s, &w, NULL);
 	}
 }

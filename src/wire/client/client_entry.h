@@ -78,7 +78,11 @@ enum client_entry_has {
 	CLIENT_ENTRY_ELECTION = 1 << 19,
 	CLIENT_ENTRY_WITHOUT_END = 1 << 20,
 	/* at_least and at_most; only a read of a quorum has them. */
-	CLIENT_ENTRY_WEIGHED = 1 << 21
+	CLIENT_ENTRY_WEIGHED = 1 << 21,
+	/* Only those have it to whom the lock_id is shown. */
+	CLIENT_ENTRY_ORDER = 1 << 22,
+	/* The same, in a read of a quorum. */
+	CLIENT_ENTRY_ORDER_SETTLED = 1 << 23
 };
 /* One holder of a key. */
 struct client_entry {
@@ -100,6 +104,10 @@ struct client_entry {
 	struct id128 lock_id;
 	struct client_lock_mode mode;
 	struct client_label label;
+	/* The greatest order, or number of a connection, that its holder has named. */
+	uint32_t order;
+	/* A quorum has that order, so that any other quorum knows of it. */
+	bool order_settled;
 	/* See CLIENT_ENTRY_CLOSING; and the lock may not be extended any more. */
 	bool closing, barred;
 };

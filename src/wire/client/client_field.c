@@ -23,6 +23,8 @@ const struct client_field client_entry_fields[] = {
 	FIELD_NAMED("label", label.text, FIELD_BYTES, CLIENT_ENTRY_LABEL),
 	FIELD_NAMED("host", label.host, FIELD_BYTES, CLIENT_ENTRY_HOST),
 	FIELD_NAMED("pid", label.pid, FIELD_U32, CLIENT_ENTRY_PID),
+	FIELD(order, FIELD_U32, CLIENT_ENTRY_ORDER),
+	FIELD(order_settled, FIELD_BOOL, CLIENT_ENTRY_ORDER_SETTLED),
 	FIELD(identity, FIELD_BYTES, CLIENT_ENTRY_IDENTITY),
 	FIELD_NAMED("lock_delay_ms", lock_delay, FIELD_MS_UP, CLIENT_ENTRY_LOCK_DELAY),
 	FIELD(closing, FIELD_BOOL, CLIENT_ENTRY_CLOSING),

@@ -85,6 +85,9 @@
 #define CLIENT_HAS_PARTY (UINT64_C(1) << 47)
 /* release: `close_ms` is in core.closes. */
 #define CLIENT_HAS_CLOSE (UINT64_C(1) << 48)
+#define CLIENT_HAS_SHORTEN (UINT64_C(1) << 49)
+/* acquire, extend: `order` is in core.binding, and core.ordered is set. */
+#define CLIENT_HAS_ORDER (UINT64_C(1) << 51)
 
 /* One of the `locks` of an extend. */
 struct client_lock {
@@ -98,6 +101,8 @@ struct client_lock {
 	uint32_t binding;
 	/* The permit numbers that the lock has; an empty set names none. */
 	struct permits numbers;
+	/* `binding` is an order only; and the lease becomes shorter, if it was longer. */
+	bool ordered, shorten;
 };
 
 /* One request. It is zeroed before it is decoded, so what a request leaves out is zero, but for two

@@ -67,9 +67,9 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 		!core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
 		return;
 	}
-	/* Otherwise that commit was refused. */
-	lease = token == asked_token ? lease : 0;
 	struct lock_state *lock = &c->locks[number];
+	/* Otherwise that commit was refused. */
+	lease = token == asked_token && lock->order == 0 ? lease : 0;
 	const struct node_view *view = &c->views[node];
 	if (!view->master) {
 		/* A replica's table says nothing about what was accepted. */

@@ -129,8 +129,9 @@ struct checker_op {
 	bool for_free;
 	/* Of EXTEND: the caller keeps the deadline. */
 	bool deadline_kept;
-	/* Of ACQUIRE, ACQUIRE_ALL and EXTEND: the lock ends with this connection; 0: with none. */
-	uint32_t binding;
+	/* Of ACQUIRE, ACQUIRE_ALL and EXTEND: the lock ends with this connection; 0: with none; and
+	 * the order that is named. */
+	uint32_t binding, order;
 	/* Of EXTEND of a semaphore: the permit numbers that it names. */
 	struct permits numbers;
 };
@@ -201,6 +202,10 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
  * before. */
 void checker_believe_only(struct checker *c, const struct sim_actor *actor, uint32_t lock,
 	struct instant deadline, uint64_t token);
+/* The holder, the only one that uses the lock, is about to shorten its lease to `lease`: it trusts
+ * until this deadline at most, and no answer to what it has asked before. */
+void checker_shortened(struct checker *c, const struct sim_actor *actor, uint32_t lock,
+	struct instant deadline, span_ns lease);
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock);
 /* Some lock_id of the key is believed now. */
 bool checker_believed(const struct checker *c, uint32_t key);

@@ -113,6 +113,26 @@ void checker_believe_only(struct checker *c, const struct sim_actor *actor, uint
 	}
 }
 
+void checker_shortened(struct checker *c, const struct sim_actor *actor, uint32_t lock,
+	struct instant deadline, span_ns lease) {
+	struct lock_state *l = &c->locks[lock];
+	struct granted *b = granted_of(checker_key(c, l->key), actor, lock);
+	const struct instant now = sim_actor_clock(c->sim, actor);
+	const int64_t until = sim_now(c->sim) + span_shrink(lease, c->options.drift_ppm);
+	l->order++;
+	l->held_until = until < l->held_until ? until : l->held_until;
+	/* Nobody here knows which masters shorten it. */
+	memset(l->accepted_until, 0, sizeof l->accepted_until);
+	if (b && !b->over && instant_left_short(now, deadline) <
+		instant_left_short(now, b->deadline)) {
+		trace_belief(c, actor, lock, b->token, "believes only, us",
+			instant_left_short(now, deadline));
+		b->deadline = deadline;
+		/* The history goes on with the next answer. */
+		checker_history_forgot(c, actor->number, lock);
+	}
+}
+
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock) {
 	struct granted *b = granted_of(checker_key(c, c->locks[lock].key), actor, lock);
 	if (b && !b->over) {
@@ -249,6 +269,7 @@ static void check_read(struct checker *c, uint64_t id, const struct op_state *op
 	const struct core_reply *reply, uint32_t value) {
 	const struct granted *b = checker_find_believed(c, op->op.key);
 	if (reply->error || !b || b->lock != op->believed_lock || b->actor != op->believer ||
+			b->since > op->invoked ||
 			instant_distrusted(sim_actor_clock(c->sim, b->actor), op->believed_until)) {
 		return;
 	}

@@ -37,7 +37,7 @@ void checker_held(struct checker *c, const struct op_state *op, uint32_t number,
 	struct lock_state *lock = &c->locks[number];
 	int64_t now = sim_now(c->sim),
 		until = op->invoked + span_shrink(valid, c->options.drift_ppm);
-	if (now >= lock->held_until && op->op.deadline_kept) {
+	if ((now >= lock->held_until && op->op.deadline_kept) || op->op.order < lock->order) {
 		return;
 	}
 	if (now >= lock->held_until) {

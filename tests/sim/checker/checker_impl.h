@@ -135,8 +135,8 @@ struct lock_state {
 	 * greatest under which a client took the lock for held; and the greatest whose connection
 	 * was closed, or that anybody had named when the lock was gone. */
 	uint32_t binding_named, binding_by, binding_held, binding_gone;
-	/* How many acquires and extensions have no answer yet. */
-	uint32_t asking, extending;
+	/* How many acquires and extensions have no answer yet; how often it was shortened. */
+	uint32_t asking, extending, order;
 	/* No record of it lasts longer than this. */
 	int64_t may_last;
 	/* It may have been handed over. */

@@ -43,10 +43,19 @@ static bool believe(struct caller *c, const struct pending *p, bool held, struct
 	return true;
 }
 
+/* docs/protocol.md, Shorten: no answer to what was asked before counts any more. */
+static bool shortened_since(struct run *run, const struct pending *p) {
+	const struct lock_info *info = caller_info(run, p->lock);
+	return info->own && p->binding < info->order;
+}
+
 static void acquired(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
 	struct instant now = sim_actor_clock(run->sim, &c->actor),
 		deadline = instant_add(p->sent, r->valid);
+	if (shortened_since(run, p)) {
+		return;
+	}
 	/* A client that joins in later may believe in a lock that has been given to another
 	 * identity meanwhile, or to one that never heard of it. */
 	if (p->stolen) {
@@ -127,6 +136,9 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		deadline = instant_add(p->sent, r->valid);
 	bool own = p->lock == c->lock && c->state == CALLER_HOLDING;
 	bool past = own && instant_distrusted(now, c->deadline);
+	if (shortened_since(run, p)) {
+		return;
+	}
 	if (p->deadline_kept && (!own || past)) {
 		/* A deadline that has passed is final. */
 		run->counts[RUN_LATE_EXTENSION]++;

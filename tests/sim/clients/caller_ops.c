@@ -7,6 +7,9 @@
 static void out_of_patience(void *ctx, uint64_t arg);
 
 static void publish(struct run *run, uint32_t lock) {
+	if (caller_info(run, lock)->own) {
+		return;
+	}
 	run->public_locks[prng_below(&run->prng, PUBLIC_LOCKS)] = lock;
 }
 
@@ -35,13 +38,14 @@ void caller_acquire_send(struct caller *c) {
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}
-	r.terms.binding = info->bound_locks ? c->connections : 0;
-	info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding
-		: info->binding_top;
+	const uint32_t binding = info->bound_locks ? c->connections : 0;
+	info->binding_top = binding > info->binding_top ? binding : info->binding_top;
+	r.ordered = info->order > 0;
+	r.terms.binding = r.ordered ? info->order : binding;
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key,
 		.lock = c->lock, .lease = c->lease, .wait = c->wait, .expect = CHECKER_NO_VALUE,
 		.value = info->first_value, .priority = info->terms.priority,
-		.binding = r.terms.binding };
+		.binding = binding, .order = info->order };
 	c->state = CALLER_ACQUIRING;
 	caller_send(c, &r,
 		(struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .binding = r.terms.binding },
@@ -65,6 +69,7 @@ void caller_acquire_new(struct caller *c) {
 	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
 	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
 	caller_info(run, c->lock)->bound_locks = prng_below(&run->prng, 100) < p->binding_percent;
+	caller_info(run, c->lock)->own = !caller_bound(c) && prng_chance(&run->late, 1, 4);
 	c->lease = run_scale(run, p->lease_min,
 		p->lease_max - caller_info(run, c->lock)->terms.delay);
 	if (p->theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
@@ -108,6 +113,31 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 	}
 }
 
+/* The holder may shorten its lease instead. It gives up its trust in any later end before it asks,
+ * whatever the answer will be. */
+static void shorten(struct caller *c, struct core_request *r) {
+	struct run *run = c->run;
+	struct lock_info *info = caller_info(run, c->lock);
+	const struct instant now = sim_actor_clock(run->sim, &c->actor);
+	if (run->healing || c->state != CALLER_HOLDING || instant_distrusted(now, c->deadline) ||
+		prng_chance(&run->late, 1, 2)) {
+		return;
+	}
+	info->order++;
+	r->shorten = true;
+	const span_ns least = run->profile.lease_min,
+		left = instant_left_short(now, c->deadline);
+	r->lease = prng_between(&run->late, least, left > least ? left : least);
+	const struct instant deadline = instant_add(now,
+		span_shrink(r->lease, run->profile.sim.drift_ppm));
+	if (instant_left_short(now, deadline) < instant_left_short(now, c->deadline)) {
+		run->counts[RUN_SHORTENED]++;
+		c->deadline = deadline;
+	}
+	c->named = info->order;
+	checker_shortened(run->checker, &c->actor, c->lock, c->deadline, r->lease);
+}
+
 void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept) {
 	struct run *run = c->run;
 	span_ns lease = run_scale(run, run->profile.lease_min,
@@ -138,10 +168,21 @@ void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept) {
 		r.binding = c->named == binding && (c->number + lock) % 4 < 2 ? 0 : binding;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number,
-		.key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
+		.key = checker_lock_key(run->checker, lock), .lock = lock,
 		.deadline_kept = deadline_kept, .binding = r.binding, .numbers = r.terms.set };
+	if (lock == c->lock && caller_info(run, lock)->own) {
+		shorten(c, &r);
+		op.order = r.binding = binding = caller_info(run, lock)->order;
+		r.ordered = r.binding > 0;
+	}
+	op.lease = r.lease;
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock,
 		.deadline_kept = deadline_kept, .binding = binding }, &op);
+	if (r.shorten && c->lock == lock && prng_chance(&run->late, 1, 2)) {
+		/* It goes on elsewhere at once: what comes late must not cut what that answers. */
+		caller_connect(c, true);
+		caller_extend(c, lock, true);
+	}
 }
 
 void caller_update(struct caller *c, uint32_t lock) {

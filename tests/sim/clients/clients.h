@@ -27,6 +27,10 @@ struct lock_info {
 	bool stolen;
 	/* It is used by a client that draws its habits (struct caller). */
 	bool known;
+	/* Its client tells nobody of it, and may shorten its lease; the order that it names, which
+	 * is how often it has. */
+	bool own;
+	uint32_t order;
 	/* It is asked for together with others. */
 	bool grouped;
 	/* The number of the client that made it. */
@@ -57,7 +61,7 @@ struct pending {
 	uint64_t token;
 	struct permits numbers;
 	/* The number of the connection that the request went over, if its lock ends with a
-	 * connection. */
+	 * connection; otherwise the order that it named. */
 	uint32_t binding;
 };
 

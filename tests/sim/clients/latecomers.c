@@ -139,7 +139,7 @@ static bool choose(struct latecomer *l) {
 	}
 	l->lock = count - 1 - (uint32_t)prng_below(&run->late, count < reach ? count : reach);
 	const struct lock_info *info = caller_info(run, l->lock);
-	if (!info->known) {
+	if (!info->known || info->own) {
 		return false;
 	}
 	return !info->bound_locks ||

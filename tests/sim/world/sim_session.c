@@ -285,7 +285,8 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 /* ---- release on disconnect: the node's part ---- */
 
 static uint32_t binding_of(const struct core_request *r) {
-	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding
+	return r->ordered ? 0
+		: r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding
 		: r->op == CORE_EXTEND ? r->binding : 0;
 }
 

@@ -114,6 +114,40 @@ static void two_holders_are_found(void **state) {
 	good(&m);
 }
 
+static void a_lease_that_was_shortened_ends_early(void **state) {
+	(void)state;
+	struct made m;
+	for (int longer = 0; longer < 2; longer++) {
+		setup(&m);
+		acquire(&m, A, 1000, 1, 5);
+		struct audit_line *line = acquire(&m, A, 3000, 1, 5);
+		line->action = AUDIT_EXTEND;
+		line->shorten = true;
+		line->valid_ms = 1000;
+		if (longer) {
+			acquire(&m, A, 3500, 1, 5)->action = AUDIT_EXTEND;
+		}
+		acquire(&m, A, 4500, 2, 7);
+		if (longer) {
+			bad(&m, AUDIT_OVERLAP);
+		} else {
+			good(&m);
+		}
+	}
+}
+
+/* The masters may have heard of it, whatever was answered. */
+static void a_lease_that_was_perhaps_shortened_may_end_early(void **state) {
+	(void)state;
+	struct made m;
+	setup(&m);
+	acquire(&m, A, 1000, 1, 5);
+	struct audit_line *line = ends(&m, A, 3000, 1, AUDIT_EXTEND);
+	line->shorten = true;
+	acquire(&m, A, 3500, 2, 7);
+	good(&m);
+}
+
 static void a_pair_is_told_once(void **state) {
 	(void)state;
 	struct made m;
@@ -373,6 +407,8 @@ static void a_line_that_was_altered_is_found(void **state) {
 UNIT(cli_audit_check) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_holders_are_found),
+		cmocka_unit_test(a_lease_that_was_shortened_ends_early),
+		cmocka_unit_test(a_lease_that_was_perhaps_shortened_may_end_early),
 		cmocka_unit_test(a_pair_is_told_once),
 		cmocka_unit_test(readers_share_and_writers_do_not),
 		cmocka_unit_test(permits_are_judged_by_their_numbers),

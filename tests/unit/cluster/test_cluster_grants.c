@@ -11,14 +11,14 @@
 #define X 1
 #define Y 2
 
-/* What was reported last, and how often something was. */
+/* What was reported last, and how often something was; `order`: of the records that come. */
 struct seen {
 	struct grants *grants;
 	struct alloc_counter memory;
 	struct allocator alloc;
 	unsigned count;
 	enum grants_why why;
-	uint32_t master;
+	uint32_t master, order;
 	uint64_t earlier, later;
 	char owner[16], key[16];
 	/* The time of this node, and the number of the next entry of each master. */
@@ -78,6 +78,7 @@ static int teardown(void **state) {
 static void entry(struct seen *s, uint32_t master, struct message m) {
 	m.key = slice_str("k");
 	m.number = s->next[master]++;
+	m.terms.binding = s->order;
 	grants_entry(s->grants, master, &m, s->now, s->now);
 }
 
@@ -169,6 +170,22 @@ static void a_lease_that_ends_too_early_is_found(void **state) {
 	has(s, 2, Y, 7);
 	assert_int_equal(s->count, 1);
 	assert_int_equal(s->why, GRANTS_EARLY);
+}
+
+/* The holder has shortened X to five seconds. Master 1 does not tell of it before the end. */
+static void a_lease_that_its_holder_shortened_may_end_early(void **state) {
+	struct seen *s = *state;
+	struct message shortened = record_of(X, 5);
+	grant_x(s);
+	s->order = 1;
+	shortened.left_us = 5000000;
+	entry(s, 0, shortened);
+	pass(s, 6 * SPAN_S);
+	ends(s, 0, X, 5, WATCH_EVENT_EXPIRED);
+	ends(s, 1, X, 5, WATCH_EVENT_EXPIRED);
+	has(s, 0, Y, 7);
+	has(s, 1, Y, 7);
+	assert_int_equal(s->count, 0);
 }
 
 /* The record may be told of in front of the end, of which it is told as it was. */
@@ -455,6 +472,7 @@ UNIT(cluster_grants) {
 		GRANTS(a_master_that_has_both_is_found),
 		GRANTS(it_is_told_once),
 		GRANTS(a_lease_that_ends_too_early_is_found),
+		GRANTS(a_lease_that_its_holder_shortened_may_end_early),
 		GRANTS(it_is_found_in_either_order),
 		GRANTS(a_token_that_is_not_greater_is_found),
 		GRANTS(a_token_below_what_the_master_accepted_before_its_start_is_found),

@@ -75,6 +75,7 @@ enum dialect_step rig_read(struct connection *c, const char *value, const char *
 		.value_seq = { .clock = c->written ? c->written : 40,
 			.boot = c->written ? 1 : BALLOT_FIRST },
 		.identity = slice_str(c->holder),
+		.terms.binding = c->order, .order_settled = c->settled,
 		.label = slice_of(packed, client_label_pack(&says, packed)) };
 	assert_int_equal(c->request->method, CLIENT_GET);
 	assert_true(c->request->core.quorum);

@@ -24,10 +24,12 @@ struct connection {
 	const struct client_request *request;
 	/* What followed from the last answer. */
 	enum dialect_step step;
-	/* Of the locks that are read: the identity of their holder, whether they have no end, and
-	 * the clock of the write that has set the value; 0: it came with the lock. */
+	/* Of the locks that are read: the identity of their holder, whether they have no end, the
+	 * clock of the write that has set the value (0: it came with the lock), and the order, and
+	 * whether a quorum has that. */
 	const char *holder;
-	bool endless;
+	bool endless, settled;
+	uint32_t order;
 	uint64_t written;
 };
 

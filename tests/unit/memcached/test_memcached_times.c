@@ -23,6 +23,31 @@ static void test_a_time_is_never_shortened(void **state) {
 		"max_lease\r\n");
 }
 
+/* The order of a shortening is above all that were named before, and not above any that is named
+ * later: so a quorum has to know of the one that was read. */
+static void test_a_time_below_what_is_left_shortens_the_lease(void **state) {
+	struct connection *c = *state;
+	static const struct {
+		int64_t left;
+		uint32_t order, named;
+		bool settled, shortens;
+	} cases[] = { { 6000, 6, 7, true, true }, { 6000, 0, 1, true, true },
+		{ 6000, 6, 7, false, false }, { 5100, 6, 7, true, false },
+		{ 6000, UINT32_MAX, UINT32_MAX, true, true } };
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		c->order = cases[i].order;
+		c->settled = cases[i].settled;
+		assert_int_equal(rig_command(c, "touch k 5"), DIALECT_ASK);
+		assert_int_equal(rig_read(c, "v", "memcached", cases[i].left), DIALECT_ASK);
+		assert_int_equal(c->request->core.lease, RIG_LEASE(5100 * SPAN_MS));
+		assert_true(c->request->core.ordered);
+		assert_int_equal(c->request->core.shorten, cases[i].shortens);
+		assert_int_equal(c->request->core.binding, cases[i].named);
+		assert_int_equal(rig_extended(c), DIALECT_DONE);
+		rig_assert_said(c, "TOUCHED\r\n");
+	}
+}
+
 /* The sentence names the remedy, and not a length below zero. */
 static void test_a_slack_of_a_whole_lease_is_said(void **state) {
 	struct connection *c = *state;
@@ -160,6 +185,7 @@ UNIT(memcached_times) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_connect, rig_disconnect)
 		TEST(test_a_time_is_never_shortened),
+		TEST(test_a_time_below_what_is_left_shortens_the_lease),
 		TEST(test_a_slack_of_a_whole_lease_is_said),
 		TEST(test_a_lock_has_an_end),
 		TEST(test_the_node_keeps_a_lock_without_an_end),

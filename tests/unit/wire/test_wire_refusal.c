@@ -306,6 +306,21 @@ static void one_key_or_all_with_a_prefix(void **state) {
 		"from 1");
 }
 
+static void a_shortening_names_one_number(void **state) {
+	struct refusal_test *t = *state;
+	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x84" KEY ID LEASE "\xa5order\x00"), "order",
+		"from 1");
+	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x84" KEY ID LEASE "\xa7shorten\xc3"), "shorten",
+		"needs order, or bond");
+	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x85" KEY ID LEASE "\xa5order\x02\xa4"
+		"bond\x02"), "order", "numbered by bond");
+	ASSERT_BAD(t, REQUEST("\xa7" "acquire", "\x84" KEY LEASE "\xa5order\x02"
+		"\xb5release_on_disconnect\xc3"), "order", "numbered by bond");
+	ASSERT_BAD(t, REQUEST("\xa6" "extend",
+		"\x81\xa5locks\x91\x84" KEY ID LEASE "\xa7shorten\xc3"), "shorten",
+		"needs order, or bond");
+}
+
 #define PROMOTE "\xaf" "cluster_promote"
 #define SET_NODES "\xb1" "cluster_set_nodes"
 #define SET_TIMING "\xb2" "cluster_set_timing"
@@ -454,6 +469,7 @@ UNIT(wire_refusal) {
 		cmocka_unit_test_setup_teardown(several_keys_are_checked_key_by_key, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(one_key_or_all_with_a_prefix, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_shortening_names_one_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(nodes_are_named_and_reached_as_they_may_be, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_whole_set_names_masters_first_in_either_order,

@@ -257,7 +257,8 @@ static struct client_request random_request(struct request_test *t, size_t row,
 		for (size_t i = 0; i < r.lock_count; i++) {
 			locks[i] = (struct client_lock){ wire_bytes(p, 1, KEY_MAX), wire_id(p),
 				random_ms(p), wire_number(p, TOKEN_MAX),
-				(uint32_t)wire_number(p, UINT32_MAX), random_numbers(p) };
+				(uint32_t)wire_number(p, UINT32_MAX), random_numbers(p), false,
+				false };
 		}
 	}
 	return r;

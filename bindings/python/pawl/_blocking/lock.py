@@ -193,6 +193,13 @@ class Lock(_Held):
         object has the mode `shared`, whatever the outcome. You can safely repeat the call."""
         self._runner.run(self._lock.downgrade)
 
+    def shorten(self, lease: float) -> None:
+        """Makes the lease end within so many seconds from now, and from now on renews the lock for
+        that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
+        outcome. After an error the key may be closed to others until the earlier end. A lock with
+        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        self._runner.run(self._lock.shorten, lease)
+
     def transfer(self, to: Bytes) -> None:
         """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.
         NotFoundError: nobody of this name waits, nothing was released, and the lock is held as

@@ -39,6 +39,8 @@ class LeasedLock:
         self._first_connection = 0
         # The lock is being acquired again.
         self._claiming = False
+        # How often its lease was shortened (docs/client-protocol.md, shorten).
+        self._order = 0
 
     def _left(self) -> int:
         """Returns for how many nanoseconds the lock may still be trusted."""

@@ -159,7 +159,7 @@ class Lock(LeasedLock, Holding):
         slots = said.get("slots")
         self._slots = tuple(slots) if isinstance(slots, list) else ()
         self._cause = self._last_error = None
-        self._failures, self._suspended, self._claiming = 0, False, False
+        self._failures, self._suspended, self._claiming, self._order = 0, False, False, 0
         if self._lost_event.done():
             self._lost_event = asyncio.get_running_loop().create_future()
         self._acquired = True
@@ -302,6 +302,22 @@ class Lock(LeasedLock, Holding):
             raise ValueError("downgrade: only an exclusive lock can be made a shared one")
         self._mode = SHARED
         await self._client.call("downgrade", key=self._key, lock_id=self._lock_id)
+
+    async def shorten(self, lease: float) -> None:
+        """Makes the lease end within so many seconds from now, and from now on renews the lock for
+        that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
+        outcome. After an error the key may be closed to others until the earlier end. A lock with
+        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        lease_ms = to_ms(lease, "lease")
+        self.check()
+        if self._options.release_on_disconnect:
+            raise ValueError("shorten: a lock with release_on_disconnect keeps its lease")
+        if not 0 < lease_ms * clock.MS <= self._lease:
+            raise ValueError("shorten: the lease is %g seconds, and becomes no longer, nor 0" % (
+                self._lease / clock.SECOND))
+        if self._suspended:
+            raise BusyError("the lock is just being transferred")
+        await self._client._keeper.shorten(self, lease_ms)
 
     async def transfer(self, to: Bytes) -> None:
         """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.

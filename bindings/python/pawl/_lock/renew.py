@@ -11,8 +11,9 @@ from typing import (
 
 from .._env import clock
 from .._env.errors import (
-    DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError, ProtocolError,
-    RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError, from_wire,
+    BadRequestError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
+    ProtocolError, RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError,
+    from_wire,
 )
 from .._env.tasks import background
 from .._link.link import Link
@@ -59,6 +60,16 @@ def _batches(locks: List[LeasedLock]) -> Iterator[List[LeasedLock]]:
         objects, size = objects + own, size + len(lock._key)
     if batch:
         yield batch
+
+
+def _item(lock: LeasedLock) -> Dict[str, Any]:
+    item = {"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // clock.MS,
+            "token": lock._token}
+    if lock._slots:
+        item["slots"] = list(lock._slots)
+    if lock._order:
+        item["order"] = lock._order
+    return item
 
 
 class Keeper:
@@ -261,10 +272,7 @@ class Keeper:
     def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
         items: List[Dict[str, Any]] = []
         for lock in batch:
-            items.append({"key": lock._key, "lock_id": lock._lock_id,
-                          "lease_ms": lock._lease // clock.MS, "token": lock._token})
-            if lock._slots:
-                items[-1]["slots"] = list(lock._slots)
+            items.append(_item(lock))
             if how.binds:
                 items[-1]["bond"] = how.connection
         params: Dict[str, Any] = {"locks": items, "deadline_kept": not how.binds}
@@ -334,8 +342,7 @@ class Keeper:
         if isinstance(failure, DeniedError) and len(batch) > 1:
             # A node refuses a request as a whole if this client may not extend one of its locks. So
             # that the others stay held, each half is asked for by itself.
-            still = [lock for i, lock in enumerate(batch)
-                     if self._is_still(lock, items[i]["lock_id"])]
+            still = [lock for i, lock in enumerate(batch) if self._is_still(lock, items[i])]
             for half in still[:len(batch) // 2], still[len(batch) // 2:]:
                 if half:
                     self._begin(self._extend(half, how))
@@ -344,7 +351,7 @@ class Keeper:
         elsewhere: Dict[Tuple[str, ...], List[Tuple[LeasedLock, MovedError]]] = {}
         for i, lock in enumerate(batch):
             why = errors[i] if i < len(errors) else None
-            if not self._is_still(lock, items[i]["lock_id"]):
+            if not self._is_still(lock, items[i]):
                 continue
             if isinstance(why, MovedError) and moved is None and not call.moved:
                 elsewhere.setdefault(why.endpoints, []).append((lock, why))
@@ -358,8 +365,11 @@ class Keeper:
             self.move_on(NoQuorumError())
         self._arm()
 
-    def _is_still(self, lock: LeasedLock, lock_id: str) -> bool:
-        return lock in self._locks and lock._lock_id == lock_id and not lock._suspended
+    def _is_still(self, lock: LeasedLock, item: Dict[str, Any]) -> bool:
+        """Returns whether the answer to this item of a request counts. Once the lease was
+        shortened, no answer to an earlier request does."""
+        return (lock in self._locks and lock._lock_id == item["lock_id"] and not lock._suspended
+                and lock._order == item.get("order", 0))
 
     @staticmethod
     def _judge(outcome: Any) -> Optional[PawlError]:
@@ -398,11 +408,47 @@ class Keeper:
         limit = error.details.get("limit_ms")
         if not isinstance(limit, int) or not 0 < limit * clock.MS < lock._lease:
             return False
-        usual = lock._warn == lock._lease // clock.MS // 6 * clock.MS
-        lock._lease = limit * clock.MS
-        lock._warn = limit // 6 * clock.MS if usual else min(lock._warn, lock._lease // 2)
-        self._measure()
+        self._set_lease(lock, limit)
         return True
+
+    def _set_lease(self, lock: LeasedLock, lease_ms: int) -> None:
+        usual = lock._warn == lock._lease // clock.MS // 6 * clock.MS
+        lock._lease = lease_ms * clock.MS
+        lock._warn = lease_ms // 6 * clock.MS if usual else min(lock._warn, lock._lease // 2)
+        self._measure()
+
+    async def shorten(self, lock: LeasedLock, lease_ms: int) -> None:
+        """Gives up the trust in any later end, and then asks for the shorter lease."""
+        self._set_lease(lock, lease_ms)
+        lock._order += 1
+        now = clock.now()
+        # The drift is at most a tenth (docs/operations/reference.md), and the answer says how much.
+        trusted = now.plus(lock._lease - lock._lease // 8)
+        if clock.left(trusted, now) < clock.left(lock._deadline, now):
+            lock._deadline = trusted
+        lock._renew_at = None
+        self._arm()
+        item = _item(lock)
+        call = Call("extend", {**item, "shorten": True, "deadline_kept": True,
+                               "party": lock._party})
+        try:
+            answer = await self._calls.run(call, lease_ms / 1000)
+            if self._is_still(lock, item):
+                self._extended(lock, answer.result, answer.sent_at, _How(0, False))
+        except (LostError, NotFoundError) as error:
+            if self._is_still(lock, item):
+                self.lose(lock, LostError(error.message, error.details))
+            raise
+        except BadRequestError:
+            if lock._order == item["order"] and call.sends == 1:
+                # Nothing was done: a node of release 0.2.0 does not know the parameters.
+                lock._order -= 1
+            raise
+        finally:
+            if lock in self._locks and lock._lock_id == item["lock_id"]:
+                if lock._renew_at is None:
+                    self._schedule(lock, True)
+                self._arm()
 
     async def _claim(self, lock: LeasedLock, how: _How) -> None:
         """Acquires the lock again under its lock_id, which binds it to the connection. This is
@@ -420,7 +466,7 @@ class Keeper:
             outcome, answer = error, Answer({}, clock.now())
         except PawlError as error:  # The error leaves open whether the lock is held.
             outcome, answer = UnsureError(error.message), Answer({}, clock.now())
-        if self._is_still(lock, lock_id):
+        if self._is_still(lock, {"lock_id": lock_id}):
             self._extended(lock, outcome, answer.sent_at, how)
             self._arm()
         lock._claiming = False

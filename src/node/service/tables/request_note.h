@@ -9,8 +9,8 @@ struct request_note {
 	const struct allocator *alloc;
 	enum client_method method;
 	struct id128 lock_id;
-	/* break: at once. */
-	bool now;
+	/* break: at once. extend: the lease becomes shorter. */
+	bool now, shorten;
 	/* The method is in the log when it was slow, but not in the audit file. */
 	bool unaudited;
 	/* CLOCK_BOOTTIME, in nanoseconds, at which the request began to be served. */

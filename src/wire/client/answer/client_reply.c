@@ -73,6 +73,8 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 		.closing = e->closing,
 		.closing_for = e->closed_for,
 		.lock_id = e->lock_id,
+		.order = e->terms.binding,
+		.order_settled = e->order_settled,
 		.holders = e->holders,
 		.mode = client_mode_of(&e->terms)
 	};
@@ -83,6 +85,8 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 	present |= e->closing ? CLIENT_ENTRY_CLOSING : CLIENT_ENTRY_REMAINING;
 	present |= e->weighed && !e->closing ? CLIENT_ENTRY_WEIGHED : 0;
 	present |= e->show_lock_id ? CLIENT_ENTRY_LOCK_ID : 0;
+	present |= e->show_lock_id && e->terms.binding ? CLIENT_ENTRY_ORDER : 0;
+	present |= e->show_lock_id && e->weighed ? CLIENT_ENTRY_ORDER_SETTLED : 0;
 	present |= e->identity.size ? CLIENT_ENTRY_IDENTITY : 0;
 	present |= e->terms.delay ? CLIENT_ENTRY_LOCK_DELAY : 0;
 	present |= e->holders ? CLIENT_ENTRY_HOLDERS : 0;

@@ -78,6 +78,12 @@ static const struct client_param_rule param_rules[] = {
 		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
 		client_take_binding },
+	{ NAME("order"), CLIENT_HAS_ORDER,
+		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) |
+			METHOD_BIT(CLIENT_PARAM_LOCK),
+		client_take_order },
+	{ NAME("shorten"), CLIENT_HAS_SHORTEN,
+		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK), client_take_shorten },
 	{ NAME("close_ms"), CLIENT_HAS_CLOSE, METHOD_BIT(CLIENT_RELEASE), client_take_close },
 	{ NAME("slots"), CLIENT_HAS_NUMBERS,
 		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK),
@@ -138,11 +144,11 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_ACQUIRE] = { CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
 		"unknown parameter: acquire takes key, lease_ms, wait_ms, owner, value, lock_id, "
 		"mode or permits and of, priority, lock_delay_ms, release_on_disconnect, bond, "
-		"label, host, pid, election, party; or locks instead of key, lock_id, mode, "
-		"permits, of" },
+		"order, label, host, pid, election, party; or locks instead of key, lock_id, "
+		"mode, permits, of" },
 	[CLIENT_EXTEND] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: extend takes key, lock_id, lease_ms, token, slots, bond, "
-		"deadline_kept, party, or locks, deadline_kept and party" },
+		"order, shorten, deadline_kept, party, or locks, deadline_kept and party" },
 	[CLIENT_UPDATE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		"unknown parameter: update takes key, lock_id, value, and expect or value_seq" },
 	[CLIENT_RELEASE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
@@ -189,7 +195,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_CLUSTER_FORCE] = { CLIENT_HAS_YES, "unknown parameter: cluster_force takes yes" },
 	[CLIENT_PARAM_LOCK] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: each of locks takes "
-		"key, lock_id, lease_ms, token, slots, bond" },
+		"key, lock_id, lease_ms, token, slots, bond, order, shorten" },
 	[CLIENT_PARAM_GROUP] = { CLIENT_HAS_KEY,
 		"unknown parameter: each of locks takes key, lock_id, mode or permits and of" },
 };

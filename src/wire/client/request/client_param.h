@@ -20,7 +20,7 @@ client_param_take client_take_key, client_take_prefix, client_take_after, client
 	client_take_expect, client_take_value_seq, client_take_lock_id, client_take_lease,
 	client_take_wait, client_take_token, client_take_limit, client_take_deadline_kept,
 	client_take_now, client_take_party, client_take_shares, client_take_consistency,
-	client_take_for, client_take_trace, client_take_close;
+	client_take_for, client_take_trace, client_take_shorten, client_take_close;
 
 /* The readers above are made of these, which return the same. */
 const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long,

@@ -114,11 +114,21 @@ static void request_take_item(struct request_reader *r, unsigned method,
 	}
 }
 
+/* Checks what numbers the requests of a lock (section 2 of the protocol, Shorten). */
+static void request_check_order(struct request_reader *r, const struct client_request *out) {
+	const char *field, *problem = client_order_problem(out, &field);
+	if (problem) {
+		request_refuse_text(r, field, problem);
+	}
+}
+
 static void request_take_lock(struct request_reader *r, void *out) {
 	struct client_request item;
 	request_take_item(r, CLIENT_PARAM_LOCK, &item);
+	request_check_order(r, &item);
 	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id,
-		item.core.lease, item.core.token, item.core.binding, item.core.terms.set };
+		item.core.lease, item.core.token, item.core.binding, item.core.terms.set,
+		item.core.ordered, item.core.shorten };
 }
 
 static void request_take_group_lock(struct request_reader *r, void *out) {
@@ -341,6 +351,7 @@ static void request_check_together(struct request_reader *r, struct client_reque
 			request_refuse_text(r, field, problem);
 		}
 	}
+	request_check_order(r, out);
 	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH ||
 		out->method == CLIENT_CAN) {
 		request_check_prefix(r, out);

@@ -21,7 +21,8 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 		const struct client_lock *lock = &r->locks[i];
 		pack_map(k,
 			3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) +
-				(permits_none(lock->numbers) ? 0u : 1u));
+				(permits_none(lock->numbers) ? 0u : 1u) +
+				(lock->shorten ? 1u : 0u));
 		pack_text(k, "key");
 		pack_bin(k, lock->key);
 		pack_text(k, "lock_id");
@@ -33,8 +34,12 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 			pack_uint(k, lock->token);
 		}
 		if (lock->binding) {
-			pack_text(k, "bond");
+			pack_text(k, lock->ordered ? "order" : "bond");
 			pack_uint(k, lock->binding);
+		}
+		if (lock->shorten) {
+			pack_text(k, "shorten");
+			pack_bool(k, true);
 		}
 		if (!permits_none(lock->numbers)) {
 			pack_text(k, "slots");
@@ -59,7 +64,7 @@ static void request_put_position(struct pack *k, struct client_position p) {
 	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | \
 		CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | \
 		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_ELECTION | CLIENT_HAS_BINDING | \
-		CLIENT_HAS_NUMBERS)
+		CLIENT_HAS_NUMBERS | CLIENT_HAS_ORDER)
 
 static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;
@@ -86,8 +91,8 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_TOKEN:
 		pack_uint(k, core->token);
 		return;
-	case CLIENT_HAS_DEADLINE_KEPT:
-		pack_bool(k, core->deadline_kept);
+	case CLIENT_HAS_DEADLINE_KEPT: case CLIENT_HAS_SHORTEN:
+		pack_bool(k, param == CLIENT_HAS_SHORTEN ? core->shorten : core->deadline_kept);
 		return;
 	case CLIENT_HAS_LOCKS:
 		request_put_locks(k, r);

@@ -205,6 +205,11 @@ const char *client_take_limit(struct unpack *u, struct client_request *r, int *e
 	return NULL;
 }
 
+const char *client_take_shorten(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return client_take_bool(u, &r->core.shorten);
+}
+
 const char *client_take_close(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	return client_take_ms(u, 0, &r->core.closes);

@@ -64,7 +64,8 @@ const char *client_take_lock_delay(struct unpack *u, struct client_request *r, i
  * acquire, and in the request of an extension. */
 static void set_binding(struct client_request *r, uint32_t named) {
 	r->core.binding = named;
-	r->core.terms.binding = !r->release_on_disconnect ? 0 : named ? named : 1;
+	r->core.terms.binding = !r->release_on_disconnect && !r->core.ordered ? 0
+		: named ? named : 1;
 }
 
 const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r,
@@ -83,6 +84,18 @@ const char *client_take_binding(struct unpack *u, struct client_request *r, int 
 			"connections this is";
 	}
 	set_binding(r, (uint32_t)binding);
+	return NULL;
+}
+
+const char *client_take_order(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	uint64_t order = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	if (order < 1 || order > UINT32_MAX) {
+		return "must be a whole number from 1 to 4294967295: how often the lease was "
+			"shortened, counted with this request";
+	}
+	r->core.ordered = true;
+	set_binding(r, (uint32_t)order);
 	return NULL;
 }
 
@@ -152,6 +165,21 @@ const char *client_terms_problem(const struct client_request *r, const char **ou
 	return NULL;
 }
 
+const char *client_order_problem(const struct client_request *r, const char **out_field) {
+	if ((r->present & CLIENT_HAS_ORDER) &&
+		((r->present & CLIENT_HAS_BINDING) || r->release_on_disconnect)) {
+		*out_field = "order";
+		return "is for a lock that ends with no connection: a lock with "
+			"release_on_disconnect is numbered by bond alone";
+	}
+	if (r->core.shorten && !(r->present & (CLIENT_HAS_ORDER | CLIENT_HAS_BINDING))) {
+		*out_field = "shorten";
+		return "needs order, or bond if the lock ends with its connection: a number that "
+			"is greater than all that were named for the lock";
+	}
+	return NULL;
+}
+
 /* ---- the client's side ---- */
 
 static void terms_put_mode(struct pack *k, uint16_t of) {
@@ -174,7 +202,7 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 		pack_uint(k, span_ms_up(terms->delay));
 	} else if (param == CLIENT_HAS_RELEASE_ON_DISCONNECT) {
 		pack_bool(k, r->release_on_disconnect);
-	} else if (param == CLIENT_HAS_BINDING) {
+	} else if (param == CLIENT_HAS_BINDING || param == CLIENT_HAS_ORDER) {
 		pack_uint(k, r->core.binding);
 	} else if (param == CLIENT_HAS_LABEL) {
 		pack_bin(k, r->label.text);

@@ -11,10 +11,11 @@
 client_param_take client_take_mode, client_take_permits, client_take_of, client_take_priority,
 	client_take_lock_delay, client_take_release_on_disconnect, client_take_label,
 	client_take_host, client_take_pid, client_take_election, client_take_binding,
-	client_take_permit_numbers;
+	client_take_order, client_take_permit_numbers;
 
 /* Checks what no single parameter shows; `r` may also be an item of `locks`. Returns NULL, or what
  * is wrong; then *out_field names the parameter at fault. */
+const char *client_order_problem(const struct client_request *r, const char **out_field);
 const char *client_terms_problem(const struct client_request *r, const char **out_field);
 
 /* The client writes the value of one of the parameters above. */
