@@ -1,6 +1,7 @@
 /* run.c: one run, from its seed to the last demand. */
 #include "faults.h"
 #include "progress.h"
+#include "refine.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -49,6 +50,7 @@ static void add_totals(const struct run *run, struct run_totals *totals) {
 	totals->frames += sim_frames(run->sim);
 	totals->steps += sim_steps(run->sim);
 	totals->virtual_ns += sim_now(run->sim);
+	totals->judged += run->refine ? refine_judged(run->refine) : 0;
 }
 
 /* Where nothing goes wrong, the order of waiting is kept. Requests that are closer together than a
@@ -93,6 +95,14 @@ static void live(struct run *run) {
 	progress_demand(run);
 }
 
+static void not_refined(void *ctx, uint32_t node, struct slice key, const char *rule,
+	const char *what) {
+	const struct run *run = ctx;
+	checker_violation(run->checker, CHECKER_REFINEMENT,
+		key.size ? sim_name_key_number(key) : TRACE_NONE, "n%" PRIu32 ": %s%s%s", node + 1,
+		rule, what[0] ? ": " : "", what);
+}
+
 void run_seed(const struct run_options *options, struct run_totals *totals) {
 	struct run *run = calloc(1, sizeof *run);
 	CHECK(run != NULL);
@@ -131,9 +141,15 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.order_slack = order_slack(&run->profile),
 		.check_grants = options->check_grants,
 		.watches_change = run->profile.watches_change,
-		.ruined = options->alone ? ruined : NULL });
+		.ruined = options->alone || options->refine_alone ? ruined : NULL,
+		.alone = options->refine_alone ? CHECKER_REFINEMENT : CHECKER_REPLICAS_FIND });
+	if (options->refine) {
+		run->refine = refine_new(&(struct refine_options){ .sim = run->sim,
+			.wrong = not_refined, .ctx = run, .liar = liar_master(run),
+			.forgets = run->profile.theme == THEME_limits });
+	}
 	const int jump = setjmp(ruined_jump);
-	if (jump == 1 && !run->ruined) {
+	if (jump == 1 && !run->ruined && !options->refine_alone) {
 		/* It goes on for a while, for the replicas to notice. Whatever else happens is of
 		 * no interest. */
 		run->ruined = true;
@@ -142,6 +158,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	if (jump != 0) {
 		/* What the run has allocated stays. */
+		refine_free(run->refine);
 		totals->runs++;
 		totals->ruined++;
 		totals->ruined_twice += checker_twice(run->checker);
@@ -149,6 +166,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	live(run);
 	add_totals(run, totals);
+	refine_free(run->refine);
 	totals->ruined_twice += checker_twice(run->checker);
 	checker_free(run->checker);
 	sim_free(run->sim);

@@ -149,6 +149,9 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	if (sim->observer.sent) {
 		sim->observer.sent(sim->observer.ctx, node->index, to, frame);
 	}
+	if (sim->follower.begins) {
+		sim->follower.sent(sim->follower.ctx, node->index, to, frame);
+	}
 	if (!sim_link_alive(far)) {
 		return;
 	}

@@ -353,6 +353,9 @@ void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	if (sim->observer.replied) {
 		sim->observer.replied(sim->observer.ctx, node->index, reply);
 	}
+	if (sim->follower.begins) {
+		sim->follower.replied(sim->follower.ctx, node->index, reply);
+	}
 	CHECK(reply->client >= 1 && reply->client <= sim->session_count);
 	struct sim_session *s = sim->sessions[reply->client - 1];
 	binding_answered(s, reply);

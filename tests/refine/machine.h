@@ -1,0 +1,162 @@
+/* machine.h: the abstract machine of docs/protocol.md, sections 1, 2, 4 and 6: which steps of a node
+ * are allowed. It is written from the page. It knows the messages (cluster/message.h), and nothing
+ * of how a node does what it does.
+ *
+ * A judgement takes what was before, the event, and what is after, and returns NULL if the page
+ * allows it, or else the rule that it breaks, in static storage. Nothing here changes anything. */
+#ifndef PAWL_REFINE_MACHINE_H
+#define PAWL_REFINE_MACHINE_H
+
+#include "config.h"
+#include "message.h"
+
+/* ---- what a node keeps (section 1) ---- */
+
+/* A held record that is not past its end. */
+struct m_record {
+	struct id128 lock_id;
+	uint64_t token, noted;
+	/* The ballot of its value, and the highest one noted. */
+	struct ballot wrote, prepared;
+	/* When it ends, lock delay included. */
+	struct instant end;
+	/* The name that it rests on (section 11); 0: none, or several. */
+	uint64_t name;
+	/* They stand for the value and for the identity. */
+	uint64_t value, identity;
+	struct terms terms;
+	bool barred;
+	/* It keeps a key closed after a release (section 10). */
+	bool closing;
+	/* In a merge: what the sources say is not finished for it. */
+	bool unfinished;
+};
+
+/* A promise that is not past its end. */
+struct m_promise {
+	struct id128 lock_id;
+	uint64_t attempt, noted;
+	/* Its coordinator. */
+	uint64_t from;
+	/* The highest ballot of a first value that was named with it. */
+	struct ballot first;
+	struct instant end;
+	struct terms terms;
+};
+
+enum { M_RECORDS = 12, M_PROMISES = 12 };
+struct m_key {
+	struct m_record records[M_RECORDS];
+	struct m_promise promises[M_PROMISES];
+	uint32_t record_count, promise_count;
+	/* When it was so. */
+	struct instant seen;
+	/* There is more than fits, so nothing is judged. */
+	bool more;
+	/* Some record is unfinished. */
+	bool unfinished;
+};
+
+/* What a master remembers of a lock_id that has ended. */
+struct m_ended {
+	bool released, barred;
+	/* The session binding that it ended with; the token and the name that were rolled back. */
+	uint32_t binding;
+	uint64_t rolled_back, name;
+};
+
+/* What a node is at one moment. */
+struct m_node {
+	struct instant now;
+	uint64_t clock;
+	bool votes;
+	/* It stopped for a planned stop. */
+	bool drained;
+	uint64_t epoch, hash;
+	/* The masters n and the quorum q of its configuration; and this node's identity. */
+	uint32_t masters, quorum;
+	uint64_t self;
+	span_ns max_lease, request_timeout, promise_timeout;
+	uint32_t drift_ppm;
+	/* When it began to vote. */
+	struct instant vote_began;
+};
+
+/* ---- a message that a master handles (section 2) ---- */
+
+struct m_step {
+	/* The node before and after; and the key, and what is remembered of the lock_id. */
+	const struct m_node *node;
+	uint64_t clock_after;
+	const struct m_key *before, *after;
+	struct m_ended ended, ended_after;
+	/* The highest ballot that was noted here for the lock_id and lost, other than by a release,
+	 * since the master votes. */
+	struct ballot lost;
+	/* Since when the master has lacked the lock_id, if it lacks it, as far as is known. */
+	struct instant lacked_since;
+	const struct message *m;
+	uint64_t from;
+	/* The coordinator is a master of the configuration. */
+	bool from_master;
+	/* The message came in a frame of this epoch and hash, from a member or a former master. */
+	bool in_epoch;
+	/* What the master has answered; NULL: nothing. */
+	const struct message *answer;
+	/* Memory may run short, so any message may be refused as STATUS_FULL. */
+	bool short_of_memory;
+};
+
+/* Judges what a master has done with a message about one key. */
+const char *machine_handled(const struct m_step *s);
+
+/* Judges a change of a key of a node that votes for which no message is to blame: something has
+ * ended, or somebody has the turn. */
+const char *machine_idle(const struct m_node *node, const struct m_key *before,
+	const struct m_key *after);
+
+/* ---- parts of the above, by the files that have them ---- */
+
+const char *machine_promise(const struct m_step *s);
+const char *machine_withdraw(const struct m_step *s);
+const char *machine_commit(const struct m_step *s);
+const char *machine_learn(const struct m_step *s);
+const char *machine_extend(const struct m_step *s);
+const char *machine_release(const struct m_step *s);
+const char *machine_break(const struct m_step *s);
+const char *machine_downgrade(const struct m_step *s);
+const char *machine_prepare(const struct m_step *s);
+const char *machine_write(const struct m_step *s);
+const char *machine_fetch(const struct m_step *s);
+
+/* Tells whether two locks exclude each other (section 10). */
+bool m_excludes(const struct terms *a, const struct terms *b);
+const struct m_record *m_record_of(const struct m_key *key, struct id128 lock_id);
+const struct m_promise *m_promise_of(const struct m_key *key, struct id128 lock_id);
+/* Returns a live record of another lock_id that excludes the terms, or NULL. */
+const struct m_record *m_in_the_way(const struct m_key *key, struct id128 lock_id,
+	const struct terms *terms);
+/* Tells whether two live records exclude each other: the key is contested (section 4). */
+bool m_contested(const struct m_key *key);
+/* Tells whether all records of the key have permits of one semaphore. */
+bool m_numbered(const struct m_key *key);
+/* Tells whether the record, which others exclude on a contested key, is in doubt. */
+bool m_doubted(const struct m_key *key, const struct m_record *r);
+bool m_is_numbers(const struct terms *t);
+/* Everything but the record and the promise of one lock_id is as before: no other record has
+ * changed, and none has come. Promises of others may be gone if `displaced` excludes them. A
+ * promise that is new is one of those that a master may make by itself. */
+const char *m_others_kept(const struct m_node *node, const struct m_key *before,
+	const struct m_key *after, struct id128 lock_id, const struct terms *displaced);
+bool m_record_same(const struct m_record *a, const struct m_record *b);
+/* The record of the lock_id is the same as before, or there is none. */
+const char *m_own_kept(const struct m_step *s);
+/* Tells whether a record, or a message for it, that has a binding has ended with a connection, or
+ * was released (R3). */
+bool m_r3(const struct m_step *s, uint32_t binding);
+struct instant m_end_of(const struct m_node *node, uint64_t lease_us);
+bool m_instant_same(struct instant a, struct instant b);
+/* A number that stands for bytes. */
+uint64_t m_hash(struct slice bytes);
+
+#endif

@@ -1,0 +1,321 @@
+/* refine.c: takes each step of a simulated node apart into what the machine judges: the messages that
+ * the node handles, one by one, with what it answers, and what changes in between. The linker puts
+ * functions of this file in the place of those by which a core hands a message to its handler, and
+ * by which it says something (--wrap). */
+#include "refine.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "guard.h"
+#include "notes.h"
+#include "project.h"
+
+void __real_step_message(struct core *core, uint32_t from, const struct message *m);
+void __wrap_step_message(struct core *core, uint32_t from, const struct message *m);
+void __real_out_send(struct core *core, uint32_t peer, const struct message *m);
+void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m);
+struct message *__real_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to);
+struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to);
+
+/* All keys of a node are looked at after so many of its steps. */
+#define STEPS_A_SWEEP 16
+
+struct refine_node {
+	struct notes notes;
+	uint64_t incarnation, epoch, hash;
+	bool votes;
+	/* All keys have been seen since this tenure began. */
+	bool known;
+	uint32_t steps;
+};
+
+struct refine {
+	struct refine_options options;
+	struct refine_node nodes[SIM_NODES_MAX];
+	/* The step under way, and the node whose step it is. */
+	uint32_t node;
+	struct core *core;
+	struct instant now;
+	/* The message that is being handled: what was before; NULL: none is. */
+	const struct message *handling;
+	uint32_t from;
+	bool keyed, in_epoch, non_member;
+	struct m_node node_before;
+	struct m_key before, after;
+	struct m_ended ended;
+	/* What was answered to it, and an answer that is yet to be filled in. */
+	struct message answer;
+	bool answered;
+	const struct message *unfilled;
+	uint64_t judged;
+};
+
+/* The one that judges; NULL: nobody does. */
+static struct refine *judge;
+
+static void wrong(struct refine *r, struct slice key, const char *rule) {
+	static char what[160];
+	const struct message *m = r->handling;
+	what[0] = 0;
+	if (m) {
+		snprintf(what, sizeof what, "%s of lock_id number %u%s%s", message_name(m->kind),
+			message_fields(m->kind) & F_LOCK_ID ? sim_name_lock_number(m->lock_id) : 0,
+			r->answered ? ", answered " : "",
+			r->answered ? status_name(r->answer.status) : "");
+	}
+	r->options.wrong(r->options.ctx, r->node, key, rule, what);
+}
+
+/* ---- what changes between messages ---- */
+
+/* The key is seen anew. `m`: by this message alone it has changed, which is judged already. */
+static void see(struct refine *r, struct slice name, const struct m_key *now,
+	const struct message *m) {
+	struct refine_node *n = &r->nodes[r->node];
+	struct m_key *shadow = notes_key(&n->notes, m_hash(name));
+	if (shadow->record_count + shadow->promise_count + now->record_count +
+		now->promise_count == 0) {
+		return;
+	}
+	if (!now->more && !shadow->more) {
+		notes_changed(&n->notes, shadow, now, r->now, m);
+	}
+	if (m == NULL && n->votes && n->known) {
+		struct m_node node;
+		project_node(r->core, r->now, &node);
+		/* What has ended by now is gone. */
+		const char *rule = machine_idle(&node, shadow, now);
+		if (rule) {
+			wrong(r, name, rule);
+		}
+	}
+	notes_copy(shadow, now);
+}
+
+static void see_each(void *ctx, struct slice name, const struct m_key *key) {
+	see(ctx, name, key, NULL);
+}
+
+/* ---- one message ---- */
+
+/* What these say is not about a key that the receiver votes on. */
+static const message_set not_judged = MESSAGE_BIT(MESSAGE_WAITERS) |
+	MESSAGE_BIT(MESSAGE_WAITERS_ANSWER) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) |
+	MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) | MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) |
+	MESSAGE_BIT(MESSAGE_FEED_RECORD) | MESSAGE_BIT(MESSAGE_FEED_GONE) |
+	MESSAGE_BIT(MESSAGE_FEED_WATCH_EVENT) | MESSAGE_BIT(MESSAGE_SYNC_RECORD);
+
+static void begin_message(struct refine *r, struct core *core, uint32_t from,
+	const struct message *m) {
+	r->handling = m;
+	r->from = from;
+	r->answered = false;
+	r->unfilled = NULL;
+	r->keyed = (message_fields(m->kind) & F_KEY) &&
+		(message_fields(m->kind) & F_LOCK_ID) && !(not_judged & MESSAGE_BIT(m->kind));
+	r->in_epoch = project_in_epoch(core, from);
+	r->non_member = project_is_non_member(core, from);
+	project_node(core, r->now, &r->node_before);
+	if (r->keyed) {
+		const struct message *handling = r->handling;
+		project_key(core, m->key, r->now, &r->before);
+		r->handling = NULL;
+		see(r, m->key, &r->before, NULL);
+		r->handling = handling;
+		r->ended = project_ended(core, m->lock_id);
+	}
+}
+
+static void fill(struct refine *r) {
+	if (r->unfilled) {
+		message_copy(&r->answer, r->unfilled);
+		r->unfilled = NULL;
+	}
+}
+
+static void judge_message(struct refine *r, struct core *core) {
+	const struct message *m = r->handling;
+	struct refine_node *n = &r->nodes[r->node];
+	struct note *note = notes_lock(&n->notes, m->lock_id);
+	struct m_node node;
+	project_node(core, r->now, &node);
+	project_key(core, m->key, r->now, &r->after);
+	const struct m_step step = { .node = &r->node_before, .clock_after = node.clock,
+		.before = &r->before, .after = &r->after, .ended = r->ended,
+		.ended_after = project_ended(core, m->lock_id), .lost = note->lost,
+		.lacked_since = instant_later(note->had, r->node_before.vote_began), .m = m,
+		.from = project_peer(core, r->from),
+		.from_master = project_is_master(core, r->from), .in_epoch = r->in_epoch,
+		.answer = r->answered ? &r->answer : NULL };
+	const char *rule = node.epoch == r->node_before.epoch ? machine_handled(&step) : NULL;
+	r->judged++;
+	if (rule) {
+		wrong(r, m->key, rule);
+	}
+	note->refused = note->refused ||
+		(m->kind == MESSAGE_COMMIT && r->answered && r->answer.status != STATUS_OK);
+	see(r, m->key, &r->after, m);
+}
+
+static void end_message(struct refine *r, struct core *core) {
+	if (r->handling == NULL) {
+		return;
+	}
+	fill(r);
+	if (r->keyed) {
+		judge_message(r, core);
+	}
+	r->handling = NULL;
+}
+
+static void local_message(void *ctx, struct core *core, const struct message *m) {
+	struct refine *r = ctx;
+	if (r->core == core) {
+		end_message(r, core);
+		if (m) {
+			begin_message(r, core, core_self(core), m);
+		}
+	}
+}
+
+void __wrap_step_message(struct core *core, uint32_t from, const struct message *m) {
+	struct refine *r = judge;
+	if (r == NULL || r->core != core) {
+		__real_step_message(core, from, m);
+		return;
+	}
+	begin_message(r, core, from, m);
+	__real_step_message(core, from, m);
+	end_message(r, core);
+}
+
+/* The kind that answers each question to a master. */
+static enum message_kind answer_of(enum message_kind kind) {
+	return kind == MESSAGE_EXTEND_PERMITS ? MESSAGE_EXTEND_ANSWER
+		: kind == MESSAGE_HAND_OVER ? MESSAGE_RELEASE_ANSWER
+		: (enum message_kind)(kind + 1);
+}
+
+static bool answers(const struct refine *r, uint32_t peer, enum message_kind kind,
+	uint64_t round) {
+	return r->handling && !r->answered && r->keyed && peer == r->from &&
+		round == r->handling->round && kind == answer_of(r->handling->kind);
+}
+
+void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) {
+	struct refine *r = judge;
+	if (r && r->core == core) {
+		fill(r);
+		if (answers(r, peer, m->kind, m->round)) {
+			r->answered = true;
+			message_copy(&r->answer, m);
+		}
+	}
+	__real_out_send(core, peer, m);
+}
+
+struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to) {
+	struct refine *r = judge;
+	if (r && r->core == core) {
+		fill(r);
+	}
+	struct message *answer = __real_out_answer(core, peer, kind, to);
+	if (r && r->core == core && answers(r, peer, kind, to->round)) {
+		r->answered = true;
+		r->unfilled = answer;
+	}
+	return answer;
+}
+
+/* ---- one step ---- */
+
+static void begins(void *ctx, uint32_t node, const struct core_event *event) {
+	struct refine *r = ctx;
+	struct refine_node *n = &r->nodes[node];
+	(void)event;
+	if (node == r->options.liar) {
+		r->core = NULL;
+		return;
+	}
+	r->node = node;
+	r->core = sim_node_core(r->options.sim, node);
+	r->now = sim_node_clock(r->options.sim, node);
+	r->handling = NULL;
+	if (n->incarnation != sim_node_incarnation(r->options.sim, node)) {
+		n->incarnation = sim_node_incarnation(r->options.sim, node);
+		n->votes = n->known = false;
+		notes_tenure(&n->notes);
+	}
+}
+
+/* Another table, or another epoch: nothing that was seen before is compared with what comes. */
+static void look_at_tenure(struct refine *r) {
+	struct refine_node *n = &r->nodes[r->node];
+	struct m_node node;
+	project_node(r->core, r->now, &node);
+	if (node.votes != n->votes || node.epoch != n->epoch || node.hash != n->hash) {
+		if (!(node.votes && n->votes)) {
+			notes_tenure(&n->notes);
+			n->known = false;
+		}
+		n->votes = node.votes;
+		n->epoch = node.epoch;
+		n->hash = node.hash;
+		n->steps = STEPS_A_SWEEP;
+	}
+}
+
+static void ended(void *ctx, uint32_t node) {
+	struct refine *r = ctx;
+	if (r->core == NULL) {
+		return;
+	}
+	struct refine_node *n = &r->nodes[node];
+	r->handling = NULL;
+	look_at_tenure(r);
+	if (n->votes && ++n->steps >= STEPS_A_SWEEP) {
+		n->steps = 0;
+		project_each(r->core, r->now, see_each, r);
+		n->known = true;
+	}
+	r->core = NULL;
+}
+
+static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
+	(void)ctx, (void)node, (void)to, (void)frame;
+}
+
+static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
+	(void)ctx, (void)node, (void)reply;
+}
+
+struct refine *refine_new(const struct refine_options *options) {
+	CHECK(judge == NULL);
+	struct refine *r = calloc(1, sizeof *r);
+	CHECK(r != NULL);
+	r->options = *options;
+	judge = r;
+	guard_listen(local_message, r);
+	sim_follow(options->sim, (struct sim_follower){ begins, ended, sent, replied, r });
+	return r;
+}
+
+void refine_free(struct refine *r) {
+	if (r == NULL) {
+		return;
+	}
+	judge = NULL;
+	guard_listen(NULL, NULL);
+	for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+		notes_done(&r->nodes[i].notes);
+	}
+	free(r);
+}
+
+uint64_t refine_judged(const struct refine *r) {
+	return r->judged;
+}
