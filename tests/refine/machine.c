@@ -98,14 +98,29 @@ bool m_record_same(const struct m_record *a, const struct m_record *b) {
 		terms_same(&a->terms, &b->terms);
 }
 
+/* The names of one request for one lock_id are in an order: they differ in the lowest bits. An
+ * extension has none there. */
+#define NAME_TRIES 16
+
+bool m_of_extension(uint64_t name) {
+	return name && name % NAME_TRIES == 0;
+}
+
+uint64_t m_name_after(const struct m_record *own, uint64_t name) {
+	if (own->name == name) {
+		return name;
+	}
+	return own->name && !m_of_extension(own->name) && m_of_extension(name) ? name : 0;
+}
+
 bool m_r3(const struct m_step *s, uint32_t binding) {
 	return s->ended.released || (binding && binding <= s->ended.binding);
 }
 
 /* Section 5: when something has ended, a master makes its promise to who waits. It is a promise like
  * any other: R1 holds, and it notes the clock. */
-static const char *promise_made(const struct m_node *node, const struct m_key *after,
-	const struct m_promise *p) {
+static const char *promise_made(const struct m_node *node, const struct m_key *before,
+	const struct m_key *after, const struct m_promise *p) {
 	if (!node->votes) {
 		return "R4: a master that does not vote promises nothing";
 	}
@@ -122,7 +137,7 @@ static const char *promise_made(const struct m_node *node, const struct m_key *a
 			return "R1: a promise while another lock_id is promised";
 		}
 	}
-	return p->noted < node->clock ? "a promise notes the clock" : NULL;
+	return p->noted < before->clock ? "a promise notes the clock" : NULL;
 }
 
 static const char *records_kept(const struct m_key *before, const struct m_key *after,
@@ -159,9 +174,9 @@ const char *m_others_kept(const struct m_node *node, const struct m_key *before,
 			continue;
 		}
 		if (was == NULL) {
-			wrong = promise_made(node, after, p);
-		} else if (was->noted != p->noted || was->attempt != p->attempt ||
-			was->from != p->from) {
+			wrong = promise_made(node, before, after, p);
+		} else if (was->noted != p->noted) {
+			/* The request's other entry may have the turn now (section 5, Sent again). */
 			wrong = "the promise to another lock_id has changed";
 		} else if (displaced && !m_is_numbers(&p->terms) &&
 			m_excludes(displaced, &p->terms)) {
@@ -195,7 +210,8 @@ const char *m_own_kept(const struct m_step *s) {
 
 const char *machine_idle(const struct m_node *node, const struct m_key *before,
 	const struct m_key *after) {
-	if (before->more || after->more || before->unfinished || after->unfinished) {
+	if (before->more || after->more || before->unfinished || after->unfinished ||
+		!node->votes) {
 		return NULL;
 	}
 	for (uint32_t i = 0; i < after->record_count; i++) {
@@ -211,8 +227,8 @@ const char *machine_idle(const struct m_node *node, const struct m_key *before,
 	for (uint32_t i = 0; i < after->promise_count; i++) {
 		const struct m_promise *p = &after->promises[i];
 		const struct m_promise *was = m_promise_of(before, p->lock_id);
-		const char *wrong = was ? NULL : promise_made(node, after, p);
-		if (wrong == NULL && was && was->noted != p->noted) {
+		const char *wrong = was ? NULL : promise_made(node, before, after, p);
+		if (wrong == NULL && was && was->noted != p->noted && p->noted < before->clock) {
 			wrong = "a promise keeps its noted";
 		}
 		if (wrong) {
@@ -220,6 +236,18 @@ const char *machine_idle(const struct m_node *node, const struct m_key *before,
 		}
 	}
 	return NULL;
+}
+
+/* Whatever else the message is about, no record changes by it. At the key's home its request may get
+ * the turn, and the promise with it (section 5). */
+static const char *nothing_accepted(const struct m_step *s) {
+	const struct m_promise *p = m_promise_of(s->after, s->m->lock_id);
+	const char *wrong = m_own_kept(s);
+	if (wrong == NULL && p && m_promise_of(s->before, s->m->lock_id) == NULL) {
+		wrong = promise_made(s->node, s->before, s->after, p);
+	}
+	return wrong ? wrong
+		: m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
 }
 
 const char *machine_handled(const struct m_step *s) {
@@ -238,11 +266,7 @@ const char *machine_handled(const struct m_step *s) {
 	case MESSAGE_PREPARE: return machine_prepare(s);
 	case MESSAGE_WRITE: return machine_write(s);
 	case MESSAGE_FETCH: return machine_fetch(s);
-	default: {
-		/* Whatever else it is about, no record changes by it. */
-		const char *wrong = m_own_kept(s);
-		return wrong ? wrong
-			: m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
-	}
+	case MESSAGE_SYNC_RECORD: return machine_sync(s);
+	default: return nothing_accepted(s);
 	}
 }

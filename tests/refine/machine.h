@@ -49,8 +49,9 @@ struct m_key {
 	struct m_record records[M_RECORDS];
 	struct m_promise promises[M_PROMISES];
 	uint32_t record_count, promise_count;
-	/* When it was so. */
+	/* When it was so, and the node's clock then. */
 	struct instant seen;
+	uint64_t clock;
 	/* There is more than fits, so nothing is judged. */
 	bool more;
 	/* Some record is unfinished. */
@@ -93,6 +94,11 @@ struct m_step {
 	/* The highest ballot that was noted here for the lock_id and lost, other than by a release,
 	 * since the master votes. */
 	struct ballot lost;
+	/* What the record rested on before an extension with the name of the message (section 11): its
+	 * own name, if there was no record; 0: it is not known. */
+	uint64_t base;
+	/* A node has bound the record to itself (section 2, Release on disconnect). */
+	bool bound;
 	/* Since when the master has lacked the lock_id, if it lacks it, as far as is known. */
 	struct instant lacked_since;
 	const struct message *m;
@@ -128,6 +134,7 @@ const char *machine_downgrade(const struct m_step *s);
 const char *machine_prepare(const struct m_step *s);
 const char *machine_write(const struct m_step *s);
 const char *machine_fetch(const struct m_step *s);
+const char *machine_sync(const struct m_step *s);
 
 /* Tells whether two locks exclude each other (section 10). */
 bool m_excludes(const struct terms *a, const struct terms *b);
@@ -156,6 +163,10 @@ const char *m_own_kept(const struct m_step *s);
 bool m_r3(const struct m_step *s, uint32_t binding);
 struct instant m_end_of(const struct m_node *node, uint64_t lease_us);
 bool m_instant_same(struct instant a, struct instant b);
+/* Returns the name that a record rests on after an extension was accepted for it under a name. */
+uint64_t m_name_after(const struct m_record *own, uint64_t name);
+/* Tells whether this is the name of an extension, of which no request has any (section 11). */
+bool m_of_extension(uint64_t name);
 /* A number that stands for bytes. */
 uint64_t m_hash(struct slice bytes);
 

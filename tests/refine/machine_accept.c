@@ -195,7 +195,8 @@ static const char *merged(const struct m_step *s, const struct m_record *own,
 	const struct message *m = s->m;
 	const struct instant end = m_end_of(s->node, m->lease_us);
 	if (now == NULL) {
-		return "an acceptance makes the record held";
+		return m->lease_us == 0 && own == NULL ? NULL
+			: "an acceptance makes the record held";
 	}
 	if (now->token != (own && own->token > m->token ? own->token : m->token)) {
 		return "an acceptance raises the record's token to that of the message";
@@ -213,10 +214,8 @@ static const char *merged(const struct m_step *s, const struct m_record *own,
 	if (now->barred && !(own && own->barred) && !(m->flags & FLAG_BARRED)) {
 		return "an acceptance bars nothing";
 	}
-	if (now->name && own && (own->name == 0 || now->name != m->name)) {
-		return "a record rests on a name as long as all that was accepted had it";
-	}
-	return now->name && now->name != m->name ? "a record rests on the name that made it" : NULL;
+	return now->name != (own == NULL || own->name == m->name ? m->name : 0)
+		? "a record rests on a name as long as all that was accepted had it" : NULL;
 }
 
 static const char *noted_right(const struct m_step *s, const struct m_record *own,
@@ -329,10 +328,33 @@ const char *machine_learn(const struct m_step *s) {
 	wrong = may_accept(s);
 	wrong = wrong ? wrong : learn_rules(s, own);
 	wrong = wrong ? wrong : merged(s, own, now);
+	if (wrong == NULL && now == NULL) {
+		/* Nothing was left of it. */
+		return m_others_kept(s->node, s->before, s->after, m->lock_id, &m->terms);
+	}
 	wrong = wrong ? wrong : noted_right(s, own, promise, now);
 	wrong = wrong ? wrong : newer_value(s, own, now);
 	/* It displaces promises only if it is new or raises the token (section 10). */
-	const bool displaces = own == NULL || now == NULL || now->token > own->token;
+	const bool displaces = own == NULL || now->token > own->token;
 	return wrong ? wrong : m_others_kept(s->node, s->before, s->after, m->lock_id,
 		displaces ? &now->terms : NULL);
+}
+
+/* A record that is learned because the masters have compared their tables (section 7): nothing is
+ * answered, so the record says whether it was taken. What was remembered there is remembered here,
+ * and may end the record. */
+const char *machine_sync(const struct m_step *s) {
+	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
+	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
+	if (now == NULL || (own && m_record_same(own, now)) ||
+		(own && now->barred && !own->barred)) {
+		return m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
+	}
+	struct message m = *s->m;
+	m.lease_us = s->m->left_us;
+	const struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .status = STATUS_OK };
+	struct m_step step = *s;
+	step.m = &m;
+	step.answer = &answer;
+	return machine_learn(&step);
 }

@@ -46,23 +46,38 @@ static const char *released(const struct m_step *s, const struct m_record *own, 
 	return closes ? closed(s, own) : NULL;
 }
 
+/* The extension's own record is dropped. Any other record has the request's name again, and is
+ * dropped if that name was rolled back meanwhile. */
+static const char *taken_back(const struct m_step *s, const struct m_record *own) {
+	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
+	if (own == NULL || own->name != s->m->name || s->base == 0 || s->bound) {
+		return s->bound ? NULL : m_own_kept(s);
+	}
+	if (s->base == s->m->name) {
+		return now ? "an extension's own record is dropped when it is taken back" : NULL;
+	}
+	return now && now->name != s->base
+		? "a record has the request's name again when an extension is taken back" : NULL;
+}
+
+/* Numbers that are left to run out keep the name that they rest on. */
 static const char *rolled_back(const struct m_step *s, const struct m_record *own) {
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
 	if (s->ended_after.released && !s->ended.released) {
 		return "what is rolled back is not remembered among the released";
 	}
-	if (own && now == NULL && own->name == 0 && !m_is_numbers(&own->terms)) {
-		return "a roll-back drops a record that rests on no name";
+	if (m_of_extension(s->m->name)) {
+		return taken_back(s, own);
 	}
-	if (own && now && own->name == s->m->name) {
-		return "a roll-back drops what rests on its name alone";
+	if (own && own->name == s->m->name && !s->bound) {
+		return now ? "a roll-back drops what rests on its name alone" : NULL;
 	}
-	if (own && now == NULL && own->name != s->m->name && !m_is_numbers(&own->terms)) {
-		/* The extension's own record, or one that had a request's name before it. */
-		return NULL;
+	if (!(s->in_epoch ? s->ended_after.name : s->m->name)) {
+		return "a master remembers the name that was rolled back";
 	}
-	return own && now && (now->token != own->token || now->value != own->value)
-		? "a roll-back changes the name that a record rests on, and no more" : NULL;
+	return own && m_is_numbers(&own->terms) ? NULL
+		: m_own_kept(s) ? "a roll-back drops nothing but what rests on its name alone"
+		: NULL;
 }
 
 static const char *connection_ended(const struct m_step *s, const struct m_record *own) {
@@ -90,10 +105,10 @@ const char *machine_release(const struct m_step *s) {
 	const char *wrong;
 	if (!s->in_epoch && !(m->kind == MESSAGE_RELEASE && m->name)) {
 		wrong = m_own_kept(s);
-	} else if (!hands_over && m->name) {
-		wrong = rolled_back(s, own);
 	} else if (!hands_over && m->number) {
 		wrong = connection_ended(s, own);
+	} else if (!hands_over && m->name) {
+		wrong = rolled_back(s, own);
 	} else {
 		wrong = released(s, own, closes);
 	}

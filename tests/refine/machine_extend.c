@@ -51,7 +51,7 @@ static const char *extended(const struct m_step *s, const struct m_record *own,
 	if (now->terms.binding != (own->terms.binding > number ? own->terms.binding : number)) {
 		return "a master notes the greatest binding that was named";
 	}
-	return now->name && (own->name == 0 || now->name != m->name)
+	return now->name != m_name_after(own, m->name)
 		? "a record rests on a name as long as all that was accepted had it" : NULL;
 }
 

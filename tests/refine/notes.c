@@ -90,6 +90,7 @@ void notes_copy(struct m_key *to, const struct m_key *from) {
 	to->record_count = from->record_count;
 	to->promise_count = from->promise_count;
 	to->seen = from->seen;
+	to->clock = from->clock;
 	to->more = from->more;
 	to->unfinished = from->unfinished;
 }

@@ -16,6 +16,8 @@ struct note {
 	struct instant had;
 	/* The highest ballot that was noted and lost. */
 	struct ballot lost;
+	/* The last name of an extension that was accepted, and what the record rested on before. */
+	uint64_t extension, base;
 	/* A commit of it was refused here. */
 	bool refused;
 	/* It was released here (R3), when so many releases had come before. */

@@ -1,7 +1,7 @@
 /* project.c: the only file of the refinement that looks into a core. */
 #include "project.h"
 
-#include "store.h"
+#include "master.h"
 
 void project_node(const struct core *core, struct instant now, struct m_node *out) {
 	*out = (struct m_node){ .now = now, .clock = core->clock, .votes = core_votes(core),
@@ -27,8 +27,8 @@ bool project_in_epoch(const struct core *core, uint32_t peer) {
 		core->peers[peer].standing != PEER_NON_MEMBER);
 }
 
-bool project_is_non_member(const struct core *core, uint32_t peer) {
-	return peer != core->self && core->peers[peer].standing == PEER_NON_MEMBER;
+bool project_bound(const struct core *core, struct id128 lock_id) {
+	return binding_master_bound(core, lock_id);
 }
 
 uint32_t project_tombstones(const struct core *core) {
@@ -60,6 +60,7 @@ static void show_key(const struct core *core, const struct key *key, struct inst
 	out->record_count = out->promise_count = 0;
 	out->more = out->unfinished = false;
 	out->seen = now;
+	out->clock = core->clock;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
 		if (instant_expired(now, r->end)) {
 			continue;

@@ -19,8 +19,8 @@ uint64_t project_peer(const struct core *core, uint32_t peer);
  * epoch and hash, and from a member or a former master. */
 bool project_is_master(const struct core *core, uint32_t peer);
 bool project_in_epoch(const struct core *core, uint32_t peer);
-/* Tells whether the node is not a member, nor a former master. */
-bool project_is_non_member(const struct core *core, uint32_t peer);
+/* Tells whether a node has bound the record to itself. */
+bool project_bound(const struct core *core, struct id128 lock_id);
 /* How many tombstones the ring has room for. */
 uint32_t project_tombstones(const struct core *core);
 const struct durable *project_durable(const struct core *core);

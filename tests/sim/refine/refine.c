@@ -42,7 +42,7 @@ struct refine {
 	/* The message that is being handled: what was before; NULL: none is. */
 	const struct message *handling;
 	uint32_t from;
-	bool keyed, in_epoch, non_member;
+	bool keyed, in_epoch, bound;
 	struct m_node node_before;
 	struct m_key before, after;
 	struct m_ended ended;
@@ -106,7 +106,7 @@ static const message_set not_judged = MESSAGE_BIT(MESSAGE_WAITERS) |
 	MESSAGE_BIT(MESSAGE_WAITERS_ANSWER) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) |
 	MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) | MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) |
 	MESSAGE_BIT(MESSAGE_FEED_RECORD) | MESSAGE_BIT(MESSAGE_FEED_GONE) |
-	MESSAGE_BIT(MESSAGE_FEED_WATCH_EVENT) | MESSAGE_BIT(MESSAGE_SYNC_RECORD);
+	MESSAGE_BIT(MESSAGE_FEED_WATCH_EVENT);
 
 static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	const struct message *m) {
@@ -117,7 +117,6 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	r->keyed = (message_fields(m->kind) & F_KEY) &&
 		(message_fields(m->kind) & F_LOCK_ID) && !(not_judged & MESSAGE_BIT(m->kind));
 	r->in_epoch = project_in_epoch(core, from);
-	r->non_member = project_is_non_member(core, from);
 	project_node(core, r->now, &r->node_before);
 	if (r->keyed) {
 		const struct message *handling = r->handling;
@@ -126,6 +125,7 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		see(r, m->key, &r->before, NULL);
 		r->handling = handling;
 		r->ended = project_ended(core, m->lock_id);
+		r->bound = project_bound(core, m->lock_id);
 	}
 }
 
@@ -146,6 +146,7 @@ static void judge_message(struct refine *r, struct core *core) {
 	const struct m_step step = { .node = &r->node_before, .clock_after = node.clock,
 		.before = &r->before, .after = &r->after, .ended = r->ended,
 		.ended_after = project_ended(core, m->lock_id), .lost = note->lost,
+		.base = note->extension == m->name ? note->base : 0, .bound = r->bound,
 		.lacked_since = instant_later(note->had, r->node_before.vote_began), .m = m,
 		.from = project_peer(core, r->from),
 		.from_master = project_is_master(core, r->from), .in_epoch = r->in_epoch,
@@ -154,6 +155,13 @@ static void judge_message(struct refine *r, struct core *core) {
 	r->judged++;
 	if (rule) {
 		wrong(r, m->key, rule);
+	}
+	if (r->answered && r->answer.status == STATUS_OK && m_of_extension(m->name) &&
+		(message_fields(m->kind) & F_ATTEMPT) && m->kind != MESSAGE_RELEASE) {
+		const struct m_record *own = m_record_of(&r->before, m->lock_id);
+		const bool same = own && own->name == m->name;
+		note->base = same ? note->base : own == NULL ? m->name : own->name;
+		note->extension = m->name;
 	}
 	note->refused = note->refused ||
 		(m->kind == MESSAGE_COMMIT && r->answered && r->answer.status != STATUS_OK);
