@@ -208,6 +208,17 @@ const char *m_own_kept(const struct m_step *s) {
 		: "a record has changed although nothing was accepted for it";
 }
 
+/* A record that was bound to a node lasts for its lock delay when that node is gone; and a bar is
+ * taken over from other masters. */
+static bool only_delayed(const struct m_record *was, const struct m_record *now) {
+	struct m_record r = *was;
+	r.barred = now->barred;
+	if (was->terms.delay > 0) {
+		r.end = now->end;
+	}
+	return (was->barred ? now->barred : true) && m_record_same(&r, now);
+}
+
 const char *machine_idle(const struct m_node *node, const struct m_key *before,
 	const struct m_key *after) {
 	if (before->more || after->more || before->unfinished || after->unfinished ||
@@ -220,7 +231,7 @@ const char *machine_idle(const struct m_node *node, const struct m_key *before,
 		if (was == NULL) {
 			return "a record has come without a message";
 		}
-		if (!m_record_same(was, r)) {
+		if (!m_record_same(was, r) && !only_delayed(was, r)) {
 			return "a record has changed without a message";
 		}
 	}
@@ -267,6 +278,7 @@ const char *machine_handled(const struct m_step *s) {
 	case MESSAGE_WRITE: return machine_write(s);
 	case MESSAGE_FETCH: return machine_fetch(s);
 	case MESSAGE_SYNC_RECORD: return machine_sync(s);
+	case MESSAGE_BINDING: return machine_binding(s);
 	default: return nothing_accepted(s);
 	}
 }

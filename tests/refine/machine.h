@@ -135,6 +135,7 @@ const char *machine_prepare(const struct m_step *s);
 const char *machine_write(const struct m_step *s);
 const char *machine_fetch(const struct m_step *s);
 const char *machine_sync(const struct m_step *s);
+const char *machine_binding(const struct m_step *s);
 
 /* Tells whether two locks exclude each other (section 10). */
 bool m_excludes(const struct terms *a, const struct terms *b);

@@ -116,7 +116,7 @@ const char *machine_withdraw(const struct m_step *s) {
 		return "a withdraw drops the promise of another attempt";
 	}
 	/* If the request has a second entry, that one may have the turn. */
-	if (was && now && was->from == s->from && was->attempt == s->m->attempt &&
+	if (was && now && s->m->attempt && was->from == s->from && was->attempt == s->m->attempt &&
 		now->from == was->from && now->attempt == was->attempt && s->in_epoch &&
 		s->node->votes) {
 		return "a withdraw drops the promise that the attempt made";
@@ -265,6 +265,10 @@ const char *machine_commit(const struct m_step *s) {
 	const char *wrong = may_accept(s);
 	wrong = wrong ? wrong : commit_rules(s, own, promise);
 	wrong = wrong ? wrong : merged(s, own, now);
+	if (wrong == NULL && now == NULL) {
+		/* Nothing was left of it. */
+		return m_others_kept(s->node, s->before, s->after, m->lock_id, &m->terms);
+	}
 	wrong = wrong ? wrong : noted_right(s, own, promise, now);
 	if (wrong == NULL && own &&
 		(now->value != own->value || ballot_compare(now->wrote, own->wrote) < 0)) {

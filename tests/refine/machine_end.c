@@ -19,9 +19,8 @@ static const char *closed(const struct m_step *s, const struct m_record *own) {
 		return was && (now == NULL || !m_record_same(was, now))
 			? "a repeated release leaves the key closed as it is" : NULL;
 	}
-	/* Where memory runs short nothing is released, and nothing is said. */
 	if (now == NULL) {
-		return "a release that closes puts another record in the lock's place";
+		return asked == 0 ? NULL : "a release that closes puts another record in the lock's place";
 	}
 	const struct instant end = instant_add(s->node->now,
 		asked < s->node->max_lease ? asked : s->node->max_lease);
@@ -89,8 +88,15 @@ static const char *connection_ended(const struct m_step *s, const struct m_recor
 	if (s->ended_after.binding < number) {
 		return "what ended with a connection is remembered with its binding";
 	}
-	if (own && own->terms.binding > number) {
-		return m_own_kept(s) ? "a master keeps a record that has a greater binding" : NULL;
+	if (own && (own->terms.binding == 0 || own->terms.binding > number)) {
+		return m_own_kept(s) ? "a master keeps a record that has a greater binding, or none"
+			: NULL;
+	}
+	/* It lasts for its lock delay. */
+	if (now && own && now->terms.delay > 0) {
+		const struct instant end = instant_add(s->node->now, now->terms.delay);
+		return now->end.boot > end.boot || now->end.raw > end.raw
+			? "what ended with a connection lasts for its lock delay" : NULL;
 	}
 	return now ? "a record ends with the connection that it is bound to" : NULL;
 }
@@ -161,4 +167,18 @@ const char *machine_downgrade(const struct m_step *s) {
 		return "a downgrade changes the mode, and no more";
 	}
 	return m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
+}
+
+/* A node that has bound a lock says so, or that it has lost it: then the record ends where it is bound
+ * to that node, with its lock delay. */
+const char *machine_binding(const struct m_step *s) {
+	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
+	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
+	const bool ends = own && (s->m->flags & FLAG_NOW) && s->bound;
+	const char *wrong = ends ? NULL : m_own_kept(s);
+	if (ends && now && now->terms.delay == 0) {
+		wrong = "a lock that its node has lost ends where it is bound to that node";
+	}
+	return wrong ? wrong
+		: m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
 }

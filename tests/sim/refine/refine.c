@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "asker.h"
 #include "check.h"
 #include "guard.h"
 #include "notes.h"
@@ -25,6 +26,8 @@ struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message
 
 struct refine_node {
 	struct notes notes;
+	/* What it coordinates. */
+	struct asker *asker;
 	uint64_t incarnation, epoch, hash;
 	bool votes;
 	/* All keys have been seen since this tenure began. */
@@ -108,6 +111,15 @@ static const message_set not_judged = MESSAGE_BIT(MESSAGE_WAITERS) |
 	MESSAGE_BIT(MESSAGE_FEED_RECORD) | MESSAGE_BIT(MESSAGE_FEED_GONE) |
 	MESSAGE_BIT(MESSAGE_FEED_WATCH_EVENT);
 
+static struct asker *asker_of(struct refine *r) {
+	struct refine_node *n = &r->nodes[r->node];
+	if (n->asker == NULL) {
+		n->asker = calloc(1, sizeof *n->asker);
+		CHECK(n->asker != NULL);
+	}
+	return n->asker;
+}
+
 static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	const struct message *m) {
 	r->handling = m;
@@ -118,6 +130,12 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		(message_fields(m->kind) & F_LOCK_ID) && !(not_judged & MESSAGE_BIT(m->kind));
 	r->in_epoch = project_in_epoch(core, from);
 	project_node(core, r->now, &r->node_before);
+	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
+		asker_hears(asker_of(r), &r->node_before, from, m);
+	}
+	if (m->kind == MESSAGE_DISPLACED) {
+		asker_displaced(asker_of(r), from, m);
+	}
 	if (r->keyed) {
 		const struct message *handling = r->handling;
 		project_key(core, m->key, r->now, &r->before);
@@ -213,6 +231,18 @@ static bool answers(const struct refine *r, uint32_t peer, enum message_kind kin
 		round == r->handling->round && kind == answer_of(r->handling->kind);
 }
 
+static void says(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
+	struct m_node node;
+	project_node(core, r->now, &node);
+	node.clock = r->node_before.clock;
+	const char *rule = asker_says(asker_of(r), &node, peer, m);
+	if (rule) {
+		r->handling = m;
+		r->answered = false;
+		wrong(r, m->key, rule);
+	}
+}
+
 void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) {
 	struct refine *r = judge;
 	if (r && r->core == core) {
@@ -220,6 +250,8 @@ void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) 
 		if (answers(r, peer, m->kind, m->round)) {
 			r->answered = true;
 			message_copy(&r->answer, m);
+		} else if (message_fields(m->kind) & F_KEY) {
+			says(r, core, peer, m);
 		}
 	}
 	__real_out_send(core, peer, m);
@@ -244,7 +276,6 @@ struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message
 static void begins(void *ctx, uint32_t node, const struct core_event *event) {
 	struct refine *r = ctx;
 	struct refine_node *n = &r->nodes[node];
-	(void)event;
 	if (node == r->options.liar) {
 		r->core = NULL;
 		return;
@@ -257,6 +288,12 @@ static void begins(void *ctx, uint32_t node, const struct core_event *event) {
 		n->incarnation = sim_node_incarnation(r->options.sim, node);
 		n->votes = n->known = false;
 		notes_tenure(&n->notes);
+		free(n->asker);
+		n->asker = NULL;
+	}
+	project_node(r->core, r->now, &r->node_before);
+	if (event->kind == CORE_REQUEST) {
+		asker_asked(asker_of(r), event->request, r->now);
 	}
 }
 
@@ -298,7 +335,18 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 }
 
 static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
-	(void)ctx, (void)node, (void)reply;
+	struct refine *r = ctx;
+	if (node == r->options.liar || r->nodes[node].asker == NULL) {
+		return;
+	}
+	struct m_node seen;
+	project_node(sim_node_core(r->options.sim, node), sim_node_clock(r->options.sim, node),
+		&seen);
+	const char *rule = asker_answers(r->nodes[node].asker, &seen, reply);
+	if (rule) {
+		r->node = node;
+		r->options.wrong(r->options.ctx, node, reply->entry.key, rule, "");
+	}
 }
 
 struct refine *refine_new(const struct refine_options *options) {
@@ -320,6 +368,7 @@ void refine_free(struct refine *r) {
 	guard_listen(NULL, NULL);
 	for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
 		notes_done(&r->nodes[i].notes);
+		free(r->nodes[i].asker);
 	}
 	free(r);
 }

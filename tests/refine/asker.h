@@ -1,0 +1,73 @@
+/* asker.h: the coordinator of the abstract machine (docs/protocol.md, section 2): which rounds it may
+ * send, and what it may answer, given what the masters have answered to it. */
+#ifndef PAWL_REFINE_ASKER_H
+#define PAWL_REFINE_ASKER_H
+
+#include "core.h"
+#include "machine.h"
+
+/* What a master has said in a round. */
+struct a_vote {
+	bool asked, answered;
+	enum status status;
+	uint64_t token, noted, value;
+	struct ballot ballot;
+	uint32_t flags, binding;
+	/* For how long it has lacked the lock_id. */
+	uint64_t age_us;
+	/* When it was asked last, and when it answered. */
+	struct instant asked_at, at;
+	/* It was sent the record, and has taken it: under this token and binding. */
+	bool learned;
+	uint64_t sent_token;
+	uint32_t sent_binding;
+};
+
+/* One question to all masters, under one epoch. */
+struct a_round {
+	uint64_t round;
+	enum message_kind kind;
+	struct id128 lock_id;
+	uint64_t key, epoch, hash;
+	struct instant sent;
+	uint64_t token, lease_us, number, value;
+	struct ballot ballot, prepared;
+	uint32_t masters, quorum;
+	struct a_vote votes[MASTERS_MAX];
+};
+
+/* A request of a client. */
+struct a_request {
+	uint64_t id, client;
+	enum core_op op;
+	struct id128 lock_id;
+	struct instant arrived;
+	span_ns lease;
+	bool deadline_kept, ordered;
+	bool expect_value, expect_seq;
+	uint64_t expected;
+	struct ballot expected_seq;
+};
+
+enum { A_ROUNDS = 2048, A_REQUESTS = 512 };
+struct asker {
+	/* The first word of each round's lock_id, by which a round is found. */
+	uint64_t words[A_ROUNDS];
+	struct a_round rounds[A_ROUNDS];
+	struct a_request requests[A_REQUESTS];
+};
+
+void asker_asked(struct asker *a, const struct core_request *r, struct instant now);
+/* A message leaves for the master at the index. `clock` was the node's before it began to handle
+ * what makes it say this. */
+const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
+	const struct message *m);
+/* A master has answered, under the node's present epoch. */
+void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
+	const struct message *m);
+/* A master tells that the attempt's promise is gone there. */
+void asker_displaced(struct asker *a, uint32_t from, const struct message *m);
+const char *asker_answers(const struct asker *a, const struct m_node *node,
+	const struct core_reply *reply);
+
+#endif
