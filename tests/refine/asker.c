@@ -14,12 +14,29 @@ void asker_asked(struct asker *a, const struct core_request *r, struct instant n
 		.expected = m_hash(r->expected), .expected_seq = r->expected_seq };
 }
 
-static size_t place(uint64_t round) {
-	return (round ^ round >> 16) * UINT64_C(0x9e3779b97f4a7c15) >> 40 & (A_ROUNDS - 1);
+/* A round may be in one of so many places. A new one takes the place of the oldest. */
+#define WAYS 4
+
+static const struct a_round *round_seen(const struct asker *a, uint64_t round) {
+	const size_t set = (round ^ round >> 16) * UINT64_C(0x9e3779b97f4a7c15) >> 40 &
+		(A_ROUNDS / WAYS - 1);
+	const struct a_round *oldest = &a->rounds[set * WAYS];
+	for (size_t i = 0; i < WAYS; i++) {
+		const struct a_round *r = &a->rounds[set * WAYS + i];
+		if (r->round == round) {
+			return r;
+		}
+		oldest = r->number_seen < oldest->number_seen ? r : oldest;
+	}
+	return oldest;
+}
+
+static struct a_round *round_place(struct asker *a, uint64_t round) {
+	return a->rounds + (round_seen(a, round) - a->rounds);
 }
 
 static struct a_round *round_of(struct asker *a, uint64_t round) {
-	struct a_round *r = &a->rounds[place(round)];
+	struct a_round *r = round_place(a, round);
 	return round && r->round == round ? r : NULL;
 }
 
@@ -31,13 +48,14 @@ static const message_set asked = MESSAGE_BIT(MESSAGE_PROMISE) | MESSAGE_BIT(MESS
 
 static struct a_round *round_begins(struct asker *a, const struct m_node *node,
 	const struct message *m) {
-	struct a_round *r = &a->rounds[place(m->round)];
+	struct a_round *r = round_place(a, m->round);
 	*r = (struct a_round){ .round = m->round, .kind = m->kind, .lock_id = m->lock_id,
 		.key = m_hash(m->key), .epoch = node->epoch, .hash = node->hash,
 		.sent = node->now, .token = m->token, .lease_us = m->lease_us,
 		.number = m->number, .value = m_hash(m->value), .ballot = m->ballot,
-		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum };
-	a->words[place(m->round)] = id128_word(m->lock_id);
+		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum,
+		.number_seen = ++a->begun };
+	a->words[r - a->rounds] = id128_word(m->lock_id);
 	return r;
 }
 
@@ -71,6 +89,11 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	}
 	struct a_vote *v = &r->votes[from];
 	const bool learn = m->kind == MESSAGE_LEARN_ANSWER;
+	if (!v->asked && m->kind == MESSAGE_PROMISE_ANSWER) {
+		/* A hand-over has given the turn: who only waited takes the promise for it. */
+		v->asked = true;
+		v->asked_at = node->now;
+	}
 	if (!v->asked || m->kind == MESSAGE_FETCH_ANSWER || m->kind == MESSAGE_ENQUEUE_ANSWER) {
 		return;
 	}
@@ -106,7 +129,8 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 /* What the master has promised to the attempt does not count any more. */
 static void promise_ends(struct asker *a, uint32_t master, uint64_t attempt) {
 	struct a_round *r = round_of(a, attempt);
-	if (r && r->kind == MESSAGE_PROMISE && master < r->masters) {
+	if (r && (r->kind == MESSAGE_PROMISE || r->kind == MESSAGE_ENQUEUE) &&
+		master < r->masters) {
 		r->votes[master].answered = false;
 	}
 }
@@ -122,8 +146,9 @@ static const struct a_round *promises_of(const struct asker *a, const struct mes
 	const struct a_round *best = NULL;
 	for (uint64_t i = 1; i <= 3 && best == NULL; i++) {
 		const uint64_t round = m->round - i;
-		const struct a_round *r = &a->rounds[place(round)];
-		if (r->round == round && r->kind == MESSAGE_PROMISE &&
+		const struct a_round *r = round_seen(a, round);
+		if (r->round == round &&
+			(r->kind == MESSAGE_PROMISE || r->kind == MESSAGE_ENQUEUE) &&
 			id128_equal(r->lock_id, m->lock_id)) {
 			best = r;
 		}
@@ -173,7 +198,7 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 	}
 	if (newest == NULL) {
 		return m->prepared.clock != 0 ? "a commit brings a value that nobody has reported"
-			: ballot_compare(m->ballot, p->ballot) != 0
+			: p->kind == MESSAGE_PROMISE && ballot_compare(m->ballot, p->ballot) != 0
 				? "a first value has the ballot that was named with the promises"
 			: lapsed < p->quorum ? "a first value is for a lock_id that has lapsed"
 			: NULL;
@@ -206,7 +231,7 @@ static const char *commit_begins(const struct asker *a, const struct m_node *nod
 /* ---- the write of an update ---- */
 
 static const struct a_round *prepares_of(const struct asker *a, const struct message *m) {
-	const struct a_round *r = &a->rounds[place(m->round - 1)];
+	const struct a_round *r = round_seen(a, m->round - 1);
 	return r->round == m->round - 1 && r->kind == MESSAGE_PREPARE &&
 		id128_equal(r->lock_id, m->lock_id) ? r : NULL;
 }

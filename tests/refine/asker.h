@@ -25,7 +25,8 @@ struct a_vote {
 
 /* One question to all masters, under one epoch. */
 struct a_round {
-	uint64_t round;
+	/* Its number, and how many rounds had begun when it began. */
+	uint64_t round, number_seen;
 	enum message_kind kind;
 	struct id128 lock_id;
 	uint64_t key, epoch, hash;
@@ -49,10 +50,10 @@ struct a_request {
 	struct ballot expected_seq;
 };
 
-enum { A_ROUNDS = 2048, A_REQUESTS = 512 };
+enum { A_ROUNDS = 4096, A_REQUESTS = 512 };
 struct asker {
 	/* The first word of each round's lock_id, by which a round is found. */
-	uint64_t words[A_ROUNDS];
+	uint64_t words[A_ROUNDS], begun;
 	struct a_round rounds[A_ROUNDS];
 	struct a_request requests[A_REQUESTS];
 };
