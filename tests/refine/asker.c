@@ -54,7 +54,8 @@ static struct a_round *round_begins(struct asker *a, const struct m_node *node,
 		.sent = node->now, .token = m->token, .lease_us = m->lease_us,
 		.number = m->number, .value = m_hash(m->value), .ballot = m->ballot,
 		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum,
-		.number_seen = ++a->begun };
+		.number_seen = ++a->begun,
+		.delay = m->kind == MESSAGE_COMMIT ? m->terms.delay : 0 };
 	a->words[r - a->rounds] = id128_word(m->lock_id);
 	return r;
 }
@@ -101,17 +102,22 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 		v->learned = v->learned || m->status == STATUS_OK;
 		v->at = m->status == STATUS_OK ? node->now : v->at;
 		if (m->status == STATUS_OK) {
-			v->token = v->sent_token > v->token ? v->sent_token : v->token;
-			v->binding = v->sent_binding > v->binding ? v->sent_binding : v->binding;
+			const bool more = v->status == STATUS_OK;
+			v->token = more && v->token > v->sent_token ? v->token : v->sent_token;
+			v->binding = more && v->binding > v->sent_binding ? v->binding
+				: v->sent_binding;
 		} else {
 			v->status = v->status == STATUS_OK ? STATUS_OK : m->status;
 		}
 		return;
 	}
-	/* For the rounds of commits a vote is counted once. */
-	if (v->answered && r->kind == MESSAGE_COMMIT) {
+	/* An answer counts once, unless the master is asked again. What it promises it may say anew,
+	 * because it is told again what is noted, or promises when a record has ended. */
+	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
+		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again)) {
 		return;
 	}
+	v->again = false;
 	v->answered = true;
 	v->status = m->status;
 	v->token = m->token;
@@ -197,7 +203,8 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 			span_from_us(v->age_us) >= instant_elapsed_short(v->at, v->asked_at);
 	}
 	if (newest == NULL) {
-		return m->prepared.clock != 0 ? "a commit brings a value that nobody has reported"
+		/* What an earlier try was told is not followed. */
+		return m->prepared.clock != 0 ? NULL
 			: p->kind == MESSAGE_PROMISE && ballot_compare(m->ballot, p->ballot) != 0
 				? "a first value has the ballot that was named with the promises"
 			: lapsed < p->quorum ? "a first value is for a lock_id that has lapsed"
@@ -264,6 +271,13 @@ static const char *write_begins(const struct asker *a, const struct m_node *node
 		? "whoever finds a last value writes it back as a last one" : NULL;
 }
 
+static bool of_kind(const struct a_round *r, enum message_kind kind) {
+	return r->kind == kind ||
+		(kind == MESSAGE_EXTEND && r->kind == MESSAGE_EXTEND_PERMITS) ||
+		(kind == MESSAGE_RELEASE && r->kind == MESSAGE_HAND_OVER) ||
+		(kind == MESSAGE_HAND_OVER && r->kind == MESSAGE_RELEASE);
+}
+
 const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	const struct message *m) {
 	if (m->kind == MESSAGE_WITHDRAW) {
@@ -290,7 +304,7 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 		return NULL;
 	}
 	const bool entered = r && r->kind == MESSAGE_PROMISE && m->kind == MESSAGE_ENQUEUE;
-	if (r == NULL || (r->kind != m->kind && !entered) || r->epoch != node->epoch || r->hash != node->hash) {
+	if (r == NULL || !(of_kind(r, m->kind) || entered) || r->epoch != node->epoch || r->hash != node->hash) {
 		wrong = m->kind == MESSAGE_COMMIT ? commit_begins(a, node, m)
 			: m->kind == MESSAGE_WRITE ? write_begins(a, node, m)
 			: NULL;
@@ -299,8 +313,13 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	if (m->kind == MESSAGE_COMMIT && r->token != m->token) {
 		wrong = wrong ? wrong : "all masters are asked for the same token";
 	}
-	r->votes[to].asked = true;
-	r->votes[to].asked_at = node->now;
+	struct a_vote *v = &r->votes[to];
+	v->again = v->asked;
+	v->asked = true;
+	v->asked_at = node->now;
+	if (m->kind == MESSAGE_PROMISE && v->status == STATUS_HELD_SELF) {
+		v->answered = false;
+	}
 	return wrong;
 }
 
@@ -309,12 +328,6 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 static const struct a_request *request_of(const struct asker *a, const struct core_reply *reply) {
 	const struct a_request *q = &a->requests[reply->id % A_REQUESTS];
 	return q->id == reply->id && q->client == reply->client ? q : NULL;
-}
-
-static bool of_kind(const struct a_round *r, enum message_kind kind) {
-	return r->kind == kind ||
-		(kind == MESSAGE_EXTEND && r->kind == MESSAGE_EXTEND_PERMITS) ||
-		(kind == MESSAGE_RELEASE && r->kind == MESSAGE_HAND_OVER);
 }
 
 struct a_search {
@@ -353,11 +366,19 @@ static bool q_accepted(const struct a_search *s, const struct a_round *r) {
 	return n >= r->quorum;
 }
 
+/* Whoever joins an attempt has the lease that it asks for. */
+static span_ns lease_of(const struct a_search *s, const struct a_round *r) {
+	/* Microseconds are rounded down in messages. */
+	const span_ns asked_for =
+		clock_saturating_add(span_from_us(r->lease_us + 1), -r->delay);
+	return asked_for > s->request->lease ? asked_for : s->request->lease;
+}
+
 /* The lock is believed until t0 + lease * (1 - drift), and valid counts from the request on. */
 static bool commit_suffices(const struct a_search *s, const struct a_round *r) {
 	const span_ns waited = instant_elapsed_long(r->sent, s->request->arrived);
 	return r->token == s->reply->token && q_accepted(s, r) && s->reply->valid <=
-		span_shrink(clock_saturating_add(waited, s->request->lease), s->node->drift_ppm);
+		span_shrink(clock_saturating_add(waited, lease_of(s, r)), s->node->drift_ppm);
 }
 
 static bool extension_suffices(const struct a_search *s, const struct a_round *r) {
@@ -369,7 +390,7 @@ static bool extension_suffices(const struct a_search *s, const struct a_round *r
 		under += accepted && v->token == s->reply->token;
 	}
 	return n >= r->quorum && under >= r->quorum &&
-		s->reply->valid <= span_shrink(s->request->lease, s->node->drift_ppm);
+		s->reply->valid <= span_shrink(lease_of(s, r), s->node->drift_ppm);
 }
 
 /* Of each master that lacks it: it lacked it already when it was asked. */

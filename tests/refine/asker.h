@@ -9,6 +9,8 @@
 /* What a master has said in a round. */
 struct a_vote {
 	bool asked, answered;
+	/* It was asked once more since it answered. */
+	bool again;
 	enum status status;
 	uint64_t token, noted, value;
 	struct ballot ballot;
@@ -33,6 +35,8 @@ struct a_round {
 	struct instant sent;
 	uint64_t token, lease_us, number, value;
 	struct ballot ballot, prepared;
+	/* The lock delay, which a commit's lease has in it. */
+	span_ns delay;
 	uint32_t masters, quorum;
 	struct a_vote votes[MASTERS_MAX];
 };

@@ -241,7 +241,7 @@ static const char *refused_commit(const struct m_step *s, const struct m_record 
 	const struct m_promise *promise) {
 	const char *wrong = m_own_kept(s);
 	if (wrong == NULL && s->answer && s->answer->status == STATUS_STALE) {
-		if (s->answer->token != s->node->clock) {
+		if (s->answer->token < s->node->clock || s->answer->token > s->clock_after) {
 			wrong = "a commit that is refused as stale is told the clock";
 		}
 	} else if (wrong == NULL && s->answer && s->answer->status == STATUS_HELD &&
