@@ -210,7 +210,9 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 			: lapsed < p->quorum ? "a first value is for a lock_id that has lapsed"
 			: NULL;
 	}
-	return ballot_compare(m->prepared, newest->ballot) < 0
+	/* A master that is asked again may count with what it said before, or not. */
+	return newest->again ? NULL
+		: ballot_compare(m->prepared, newest->ballot) < 0
 		? "a repeat brings the newest value that was reported"
 		: m->prepared.clock && ballot_compare(m->prepared, newest->ballot) == 0 &&
 			(m_hash(m->value) != newest->value ||
@@ -317,9 +319,6 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	v->again = v->asked;
 	v->asked = true;
 	v->asked_at = node->now;
-	if (m->kind == MESSAGE_PROMISE && v->status == STATUS_HELD_SELF) {
-		v->answered = false;
-	}
 	return wrong;
 }
 
@@ -387,7 +386,7 @@ static bool extension_suffices(const struct a_search *s, const struct a_round *r
 		const struct a_vote *v = &r->votes[i];
 		const bool accepted = (v->answered && v->status == STATUS_OK) || v->learned;
 		n += accepted && in_time(s->node, r, v);
-		under += accepted && v->token == s->reply->token;
+		under += accepted && v->token >= s->reply->token;
 	}
 	return n >= r->quorum && under >= r->quorum &&
 		s->reply->valid <= span_shrink(lease_of(s, r), s->node->drift_ppm);
@@ -478,7 +477,8 @@ const char *asker_answers(const struct asker *a, const struct m_node *node,
 				? "an update, or a mismatch, is answered when q masters have the write"
 			: NULL;
 	case CORE_RELEASE:
-		return reply->error == 0 && !found(&s, MESSAGE_RELEASE, &any, release_suffices) &&
+		/* One that finds a last value, or no lock, has released nothing. */
+		return reply->error == 0 && reply->released && !found(&s, MESSAGE_RELEASE, &any, release_suffices) &&
 			any ? "a release is answered once q masters have acknowledged it" : NULL;
 	default:
 		return NULL;

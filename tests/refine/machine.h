@@ -121,6 +121,51 @@ const char *machine_handled(const struct m_step *s);
 const char *machine_idle(const struct m_node *node, const struct m_key *before,
 	const struct m_key *after);
 
+/* ---- what leaves a node, and when it votes (sections 1, 4 and 6) ---- */
+
+/* What is synced to the disk of a node. */
+struct m_disk {
+	uint64_t ceiling, boot, epoch;
+	bool voted, pledged;
+	/* Of the decree: the highest ballot promised, and what was accepted under which ballot. */
+	struct ballot promised, accepted;
+	uint64_t accepted_hash;
+};
+/* Judges a frame that leaves. `vote_clock`: the clock of the node as a master that votes; if it has
+ * stopped voting, the one that it had then. */
+const char *machine_sent(const struct m_disk *disk, uint64_t vote_clock, const struct frame *f);
+
+/* Why a master begins to vote. */
+struct m_return {
+	bool voted_on_disk;
+	uint64_t clock, reservation;
+	/* A complete side file was restored: the stop was only a pause. */
+	bool restored;
+	/* It had voted in this epoch before; and it takes over for its first vote in it. */
+	bool had_voted, handover;
+	/* The largest max_lease that it ever voted under, and the time since its start. */
+	span_ns longest, since_start;
+	uint32_t drift_ppm;
+	/* n and q of this epoch and of the one before. */
+	uint32_t masters, quorum, previous_masters, previous_quorum;
+	/* The sources whose snapshots it has had: for rejoining, and for a handover. */
+	uint32_t rejoined, handed_over;
+};
+const char *machine_may_vote(const struct m_return *v);
+
+/* What one source has said of a lock_id. */
+struct m_copy {
+	bool has;
+	/* The source's clock at the end of its snapshot. */
+	uint64_t clock;
+	uint64_t token, noted;
+	struct ballot wrote, prepared;
+	struct instant end;
+	/* It may have been shortened. */
+	bool ordered;
+};
+const char *machine_merged(const struct m_record *r, const struct m_copy *copies, uint32_t count);
+
 /* ---- parts of the above, by the files that have them ---- */
 
 const char *machine_promise(const struct m_step *s);

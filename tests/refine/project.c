@@ -27,6 +27,10 @@ bool project_in_epoch(const struct core *core, uint32_t peer) {
 		core->peers[peer].standing != PEER_NON_MEMBER);
 }
 
+bool project_votes(const struct core *core, uint32_t peer) {
+	return core->peers[peer].voting;
+}
+
 bool project_bound(const struct core *core, struct id128 lock_id) {
 	return binding_master_bound(core, lock_id);
 }

@@ -19,6 +19,8 @@ uint64_t project_peer(const struct core *core, uint32_t peer);
  * epoch and hash, and from a member or a former master. */
 bool project_is_master(const struct core *core, uint32_t peer);
 bool project_in_epoch(const struct core *core, uint32_t peer);
+/* Tells whether the peer has said that it votes in this epoch. */
+bool project_votes(const struct core *core, uint32_t peer);
 /* Tells whether a node has bound the record to itself. */
 bool project_bound(const struct core *core, struct id128 lock_id);
 /* How many tombstones the ring has room for. */
