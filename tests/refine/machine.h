@@ -164,7 +164,7 @@ struct m_copy {
 	/* It may have been shortened. */
 	bool ordered;
 };
-const char *machine_merged(const struct m_record *r, const struct m_copy *copies, uint32_t count);
+const char *machine_merged(const struct m_record *r, const struct m_copy *c);
 
 /* ---- parts of the above, by the files that have them ---- */
 

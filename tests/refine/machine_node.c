@@ -78,32 +78,21 @@ const char *machine_may_vote(const struct m_return *v) {
 	return "a master votes when it has rejoined or taken over from enough sources, or has waited";
 }
 
-/* A record that was merged: no source that counts had more. */
-const char *machine_merged(const struct m_record *r, const struct m_copy *copies, uint32_t count) {
-	for (uint32_t i = 0; i < count; i++) {
-		const struct m_copy *c = &copies[i];
-		if (m_is_numbers(&r->terms)) {
-			continue;
-		}
-		if (!c->has) {
-			if (r->noted < c->clock) {
-				return "a source that lacks the lock_id has noted its clock";
-			}
-			continue;
-		}
-		if (r->token < c->token) {
-			return "a merge keeps the higher token";
-		}
-		if (r->noted < c->noted) {
-			return "a merge keeps the highest noted";
-		}
-		if (ballot_compare(r->prepared, c->prepared) < 0 ||
-			ballot_compare(r->wrote, c->wrote) < 0) {
-			return "a merge keeps the newer value, and the highest ballot noted";
-		}
-		if ((r->end.boot < c->end.boot || r->end.raw < c->end.raw) && !c->ordered) {
-			return "a merge keeps the later end";
-		}
+/* A record that was merged: the source had no more. */
+const char *machine_merged(const struct m_record *r, const struct m_copy *c) {
+	if (m_is_numbers(&r->terms)) {
+		return NULL;
 	}
-	return NULL;
+	if (!c->has) {
+		return r->noted < c->clock ? "a source that lacks the lock_id has noted its clock"
+			: NULL;
+	}
+	return r->token < c->token ? "a merge keeps the higher token"
+		: r->noted < c->noted ? "a merge keeps the highest noted"
+		: ballot_compare(r->wrote, c->wrote) < 0 ||
+			ballot_compare(r->prepared, c->prepared) < 0
+			? "a merge keeps the newer value, and the highest ballot noted"
+		: (r->end.boot < c->end.boot || r->end.raw < c->end.raw) && !c->ordered
+			? "a merge keeps the later end"
+		: NULL;
 }

@@ -119,26 +119,32 @@ static bool last_try(const struct transfers *t, const struct t_source *s) {
 	return true;
 }
 
-const char *transfers_judge(const struct transfers *t, uint64_t run, const struct m_record *r) {
-	struct m_copy copies[T_SOURCES];
-	uint32_t count = 0, ended = 0;
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed) {
+	t->needed = needed;
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		struct t_source *s = &t->sources[i];
+		s->counts = s->round && s->done && s->epoch >= run && last_try(t, s);
+	}
+}
+
+const char *transfers_judge(const struct transfers *t, const struct m_record *r) {
+	uint32_t count = 0, agree = 0;
+	const char *wrong = NULL;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
 		const struct t_source *s = &t->sources[i];
-		if (!s->round || !s->done || s->epoch < run || (s->flags & FLAG_NEVER) ||
-			!last_try(t, s)) {
+		if (!s->counts || (s->flags & FLAG_NEVER)) {
 			continue;
 		}
 		const struct t_lock *l = transfers_lock(s, r->lock_id);
-		struct m_copy *c = &copies[count++];
-		*c = l ? l->copy : (struct m_copy){ .has = false };
-		c->clock = s->clock;
-		ended = l && l->binding > ended ? l->binding : ended;
-		if (l && l->released) {
-			return "a merge keeps every release";
-		}
+		struct m_copy copy = l ? l->copy : (struct m_copy){ .has = false };
+		copy.clock = s->clock;
+		const char *rule = l && l->released ? "a merge keeps every release"
+			: l && r->terms.binding && r->terms.binding <= l->binding
+				? "a merge drops what has ended with its connection"
+			: machine_merged(r, &copy);
+		count++;
+		agree += rule == NULL;
+		wrong = rule ? rule : wrong;
 	}
-	if (r->terms.binding && r->terms.binding <= ended) {
-		return "a merge drops what has ended with its connection";
-	}
-	return machine_merged(r, copies, count);
+	return agree < (t->needed < count ? t->needed : count) ? wrong : NULL;
 }

@@ -23,6 +23,8 @@ struct t_source {
 	bool voted;
 	/* The end has come: what it says. */
 	bool done;
+	/* It had come when the node began to vote. */
+	bool counts;
 	uint32_t flags;
 	uint64_t clock;
 	span_ns lease;
@@ -35,6 +37,8 @@ struct transfers {
 	/* The next one takes the place of the oldest. */
 	struct t_source sources[T_SOURCES];
 	uint32_t next;
+	/* How many sources were enough for the present vote. */
+	uint32_t needed;
 };
 
 void transfers_done(struct transfers *t);
@@ -47,7 +51,10 @@ struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id);
  * the earliest time at which they may have been asked. */
 uint32_t transfers_rejoined(const struct transfers *t, const struct config *config, uint64_t run,
 	struct instant from);
+/* The node begins to vote, with what has come to its end by then. So many of these sources are enough
+ * for it, so it may have left out the others. */
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed);
 /* Judges a record that was merged from the sources of these epochs. */
-const char *transfers_judge(const struct transfers *t, uint64_t run, const struct m_record *r);
+const char *transfers_judge(const struct transfers *t, const struct m_record *r);
 
 #endif

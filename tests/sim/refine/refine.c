@@ -116,7 +116,7 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 	}
 	if (n->merges && (shadow->unfinished || !n->known) && !now->unfinished) {
 		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
-			const char *rule = transfers_judge(&n->takes, n->run, &now->records[i]);
+			const char *rule = transfers_judge(&n->takes, &now->records[i]);
 			if (rule) {
 				wrong(r, name, rule);
 			}
@@ -448,6 +448,11 @@ static void votes_begin(struct refine *r, struct refine_node *n, const struct m_
 		wrong(r, slice_of(NULL, 0), rule);
 	}
 	n->merges = !why.restored;
+	const uint32_t own = n->remembers || !project_durable(r->core)->voted_before;
+	const uint32_t rejoin = why.masters - why.quorum + 1,
+		handover = why.previous_masters - why.previous_quorum + 1;
+	transfers_vote(&n->takes, n->run, why.handover && handover - own < rejoin
+		? handover - own : rejoin);
 }
 
 static void epoch_begins(struct refine *r, struct refine_node *n, const struct m_node *node) {
