@@ -92,7 +92,7 @@ const char *machine_merged(const struct m_record *r, const struct m_copy *c) {
 		: ballot_compare(r->wrote, c->wrote) < 0 ||
 			ballot_compare(r->prepared, c->prepared) < 0
 			? "a merge keeps the newer value, and the highest ballot noted"
-		: (r->end.boot < c->end.boot || r->end.raw < c->end.raw) && !c->ordered
+		: r->end.boot < c->end.boot && r->end.raw < c->end.raw && !c->ordered
 			? "a merge keeps the later end"
 		: NULL;
 }

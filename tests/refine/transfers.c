@@ -127,7 +127,8 @@ void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed) {
 	}
 }
 
-const char *transfers_judge(const struct transfers *t, const struct m_record *r) {
+const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+	struct instant now) {
 	uint32_t count = 0, agree = 0;
 	const char *wrong = NULL;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
@@ -141,6 +142,8 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r)
 		const char *rule = l && l->released ? "a merge keeps every release"
 			: l && r->terms.binding && r->terms.binding <= l->binding
 				? "a merge drops what has ended with its connection"
+			/* A copy that is over by now may have ended before the others came. */
+			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);
 		count++;
 		agree += rule == NULL;

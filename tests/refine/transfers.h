@@ -55,6 +55,7 @@ uint32_t transfers_rejoined(const struct transfers *t, const struct config *conf
  * for it, so it may have left out the others. */
 void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed);
 /* Judges a record that was merged from the sources of these epochs. */
-const char *transfers_judge(const struct transfers *t, const struct m_record *r);
+const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+	struct instant now);
 
 #endif

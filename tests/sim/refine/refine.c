@@ -116,7 +116,8 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 	}
 	if (n->merges && (shadow->unfinished || !n->known) && !now->unfinished) {
 		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
-			const char *rule = transfers_judge(&n->takes, &now->records[i]);
+			const char *rule = transfers_judge(&n->takes, &now->records[i],
+				r->now);
 			if (rule) {
 				wrong(r, name, rule);
 			}
