@@ -280,10 +280,40 @@ static bool of_kind(const struct a_round *r, enum message_kind kind) {
 		(kind == MESSAGE_HAND_OVER && r->kind == MESSAGE_RELEASE);
 }
 
+static void rolls_back(struct asker *a, uint64_t name) {
+	for (uint32_t i = 0; i < A_COMMITS; i++) {
+		if (a->commits[i].name == name) {
+			a->commits[i].name = 0;
+		}
+	}
+}
+
+/* Section 2, Acquire: what a commit has left elsewhere is rolled back under its name, before the
+ * attempt begins again. */
+static const char *begins_again(struct asker *a, const struct m_node *node,
+	const struct message *m) {
+	const struct a_commit *c = &a->commits[(m->round >> 16) % A_COMMITS];
+	const struct a_round *r = c->op == m->round >> 16 && c->name ? round_of(a, c->round) : NULL;
+	if (r == NULL || r->epoch != node->epoch || r->hash != node->hash) {
+		return NULL;
+	}
+	for (uint32_t i = 0; i < r->masters; i++) {
+		if (r->votes[i].answered && r->votes[i].status == STATUS_OK) {
+			return "what a refused commit has left is rolled back under its name";
+		}
+	}
+	return NULL;
+}
+
 const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	const struct message *m) {
+	struct a_commit *commit = &a->commits[(m->round >> 16) % A_COMMITS];
 	if (m->kind == MESSAGE_WITHDRAW) {
 		promise_ends(a, to, m->attempt);
+	} else if (m->kind == MESSAGE_RELEASE && m->name) {
+		rolls_back(a, m->name);
+	} else if (m->kind == MESSAGE_COMMIT) {
+		*commit = (struct a_commit){ m->round >> 16, m->name, m->round };
 	}
 	if (to >= node->masters || m->round == 0) {
 		return NULL;
@@ -309,6 +339,7 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	if (r == NULL || !(of_kind(r, m->kind) || entered) || r->epoch != node->epoch || r->hash != node->hash) {
 		wrong = m->kind == MESSAGE_COMMIT ? commit_begins(a, node, m)
 			: m->kind == MESSAGE_WRITE ? write_begins(a, node, m)
+			: m->kind == MESSAGE_PROMISE ? begins_again(a, node, m)
 			: NULL;
 		r = round_begins(a, node, m);
 	}
@@ -329,8 +360,12 @@ static const struct a_request *request_of(const struct asker *a, const struct co
 	return q->id == reply->id && q->client == reply->client ? q : NULL;
 }
 
+static struct a_granted *granted_place(struct asker *a, struct id128 lock_id) {
+	return &a->granted[id128_word(lock_id) % A_GRANTED];
+}
+
 struct a_search {
-	const struct asker *asker;
+	struct asker *asker;
 	const struct m_node *node;
 	const struct core_reply *reply;
 	const struct a_request *request;
@@ -380,12 +415,20 @@ static bool commit_suffices(const struct a_search *s, const struct a_round *r) {
 		span_shrink(clock_saturating_add(waited, lease_of(s, r)), s->node->drift_ppm);
 }
 
+/* Of a caller that keeps no deadline only masters that had the lock count, unless this node itself has
+ * told it over the same connection that it holds the lock, and its deadline is not past. */
 static bool extension_suffices(const struct a_search *s, const struct a_round *r) {
+	const struct a_granted *g = granted_place(s->asker, r->lock_id);
+	const bool told = id128_equal(g->lock_id, r->lock_id) &&
+		g->client == s->reply->client && !s->request->ordered;
 	uint32_t n = 0, under = 0;
 	for (uint32_t i = 0; i < r->masters; i++) {
 		const struct a_vote *v = &r->votes[i];
 		const bool accepted = (v->answered && v->status == STATUS_OK) || v->learned;
-		n += accepted && in_time(s->node, r, v);
+		const bool had = v->answered && (v->flags & FLAG_HAD);
+		const bool counts = s->request->deadline_kept || had ||
+			(told && !instant_distrusted(v->at, g->until));
+		n += accepted && counts && in_time(s->node, r, v);
 		under += accepted && v->token >= s->reply->token;
 	}
 	return n >= r->quorum && under >= r->quorum &&
@@ -430,8 +473,7 @@ static bool release_suffices(const struct a_search *s, const struct a_round *r) 
 
 /* The node itself has released the lock, or was told to (section 2, Release). */
 static bool was_released(const struct a_search *s, const struct a_round *r) {
-	(void)s, (void)r;
-	return true;
+	return instant_expired(r->sent, s->request->arrived);
 }
 
 static const char *held_right(const struct a_search *s) {
@@ -455,7 +497,16 @@ static const char *lost_right(const struct a_search *s, enum message_kind kind) 
 	return "lost is said when more than n - q masters lacked the lock when they were asked";
 }
 
-const char *asker_answers(const struct asker *a, const struct m_node *node,
+/* From now on this node vouches for the lock over this connection. */
+static void grant(const struct a_search *s) {
+	struct a_granted *g = granted_place(s->asker, s->reply->lock_id);
+	const struct instant until = instant_add(s->node->now, s->reply->valid);
+	const bool same = id128_equal(g->lock_id, s->reply->lock_id);
+	*g = (struct a_granted){ s->reply->lock_id, s->reply->client,
+		same ? instant_later(g->until, until) : until };
+}
+
+const char *asker_answers(struct asker *a, const struct m_node *node,
 	const struct core_reply *reply) {
 	const struct a_request *request = request_of(a, reply);
 	const struct a_search s = { a, node, reply, request };
@@ -463,15 +514,24 @@ const char *asker_answers(const struct asker *a, const struct m_node *node,
 	if (request == NULL || reply->terms.of == 1 || m_is_numbers(&reply->terms)) {
 		return NULL;
 	}
+	const char *wrong = NULL;
 	switch ((int)reply->op) {
 	case CORE_ACQUIRE:
-		return reply->error == 0 ? held_right(&s) : NULL;
+		wrong = reply->error == 0 ? held_right(&s) : NULL;
+		if (reply->error == 0) {
+			grant(&s);
+		}
+		return wrong;
 	case CORE_EXTEND:
-		return reply->error == 0 ? extended_right(&s)
+		wrong = reply->error == 0 ? extended_right(&s) : NULL;
+		if (reply->error == 0) {
+			grant(&s);
+		}
+		return wrong ? wrong
 			: reply->error == PAWL_ELOST ? lost_right(&s, MESSAGE_EXTEND)
 			: NULL;
 	case CORE_UPDATE:
-		return reply->error == PAWL_ELOST ? NULL
+		return reply->error == PAWL_ELOST ? lost_right(&s, MESSAGE_PREPARE)
 			: (reply->error == 0 || reply->error == PAWL_EMISMATCH) &&
 				!found(&s, MESSAGE_WRITE, &any, write_suffices) && any
 				? "an update, or a mismatch, is answered when q masters have the write"

@@ -54,12 +54,27 @@ struct a_request {
 	struct ballot expected_seq;
 };
 
-enum { A_ROUNDS = 4096, A_REQUESTS = 512 };
+/* A lock that this node has told a client that it holds: over which connection, and until when. */
+struct a_granted {
+	struct id128 lock_id;
+	uint64_t client;
+	struct instant until;
+};
+
+/* The last commit of an operation. What it has left is rolled back under its name, before the
+ * attempt begins again. */
+struct a_commit {
+	uint64_t op, name, round;
+};
+
+enum { A_ROUNDS = 4096, A_REQUESTS = 512, A_GRANTED = 512, A_COMMITS = 512 };
 struct asker {
 	/* The first word of each round's lock_id, by which a round is found. */
 	uint64_t words[A_ROUNDS], begun;
 	struct a_round rounds[A_ROUNDS];
 	struct a_request requests[A_REQUESTS];
+	struct a_granted granted[A_GRANTED];
+	struct a_commit commits[A_COMMITS];
 };
 
 void asker_asked(struct asker *a, const struct core_request *r, struct instant now);
@@ -72,7 +87,7 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	const struct message *m);
 /* A master tells that the attempt's promise is gone there. */
 void asker_displaced(struct asker *a, uint32_t from, const struct message *m);
-const char *asker_answers(const struct asker *a, const struct m_node *node,
+const char *asker_answers(struct asker *a, const struct m_node *node,
 	const struct core_reply *reply);
 
 #endif

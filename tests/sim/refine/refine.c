@@ -8,6 +8,7 @@
 
 #include "asker.h"
 #include "check.h"
+#include "decrees.h"
 #include "guard.h"
 #include "notes.h"
 #include "project.h"
@@ -39,6 +40,8 @@ struct refine_node {
 	 * clock with which it voted last. */
 	struct instant started, adopted;
 	uint64_t reservation, vote_clock;
+	/* The ballot under which it has accepted the next configuration, as seen last. */
+	struct ballot accepted;
 	/* It had voted in its epoch when it started or adopted it; it voted in the one before, then;
 	 * and it starts with a side file. */
 	bool had_voted, remembers, restored;
@@ -73,6 +76,7 @@ struct refine {
 	bool answered;
 	const struct message *unfilled;
 	uint64_t judged;
+	struct decrees decrees;
 };
 
 /* The one that judges; NULL: nobody does. */
@@ -307,6 +311,10 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 	for (uint32_t i = 0; i < key->record_count; i++) {
 		const struct m_record *record = &key->records[i];
 		const struct t_lock *l = transfers_lock(g->s, record->lock_id);
+		if (record->token == 0) {
+			/* Only a node that lies has made such a record. */
+			continue;
+		}
 		if (l == NULL || !l->copy.has || l->copy.token != record->token ||
 			(l->copy.noted != record->noted && !m_is_numbers(&record->terms)) ||
 			ballot_compare(l->copy.wrote, record->wrote) != 0 ||
@@ -466,17 +474,36 @@ static void epoch_begins(struct refine *r, struct refine_node *n, const struct m
 	}
 }
 
+/* What is on the disk of this node counts, whether it says so or not. */
+static void look_at_decree(struct refine *r, struct refine_node *n) {
+	const struct durable *d = sim_node_durable(r->options.sim, r->node);
+	if (ballot_compare(d->decree_accepted, n->accepted) != 0) {
+		n->accepted = d->decree_accepted;
+		if (d->decree_config.epoch) {
+			decrees_accepted(&r->decrees, config_hash(&d->decree_config),
+				id128_word(d->node_id));
+		}
+	}
+}
+
 /* Another table, or another epoch: nothing that was seen before is compared with what comes. */
 static void look_at_tenure(struct refine *r) {
 	struct refine_node *n = &r->nodes[r->node];
 	struct m_node node;
 	project_node(r->core, r->now, &node);
+	look_at_decree(r, n);
 	const bool another = node.epoch != n->epoch || node.hash != n->hash;
 	const bool born = n->hash == 0;
 	const bool carried = another && n->votes && same_masters(core_config(r->core)) &&
 		node.epoch == n->epoch + 1;
 	if (another) {
 		epoch_begins(r, n, &node);
+		const char *rule = r->options.liar != TRACE_NONE || node.hash == 0 ? NULL
+			: decrees_adopted(&r->decrees, core_config(r->core), node.hash,
+				node.epoch >> 32 != 0);
+		if (rule) {
+			wrong(r, slice_of(NULL, 0), rule);
+		}
 	}
 	if (node.votes && (!n->votes || another) && !born && !carried) {
 		votes_begin(r, n, &node);
