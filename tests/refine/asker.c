@@ -2,8 +2,6 @@
  * judged. */
 #include "asker.h"
 
-#include "pawl/error.h"
-
 /* ---- requests and rounds ---- */
 
 void asker_asked(struct asker *a, const struct core_request *r, struct instant now) {
@@ -52,7 +50,7 @@ static struct a_round *round_begins(struct asker *a, const struct m_node *node,
 	*r = (struct a_round){ .round = m->round, .kind = m->kind, .lock_id = m->lock_id,
 		.key = m_hash(m->key), .epoch = node->epoch, .hash = node->hash,
 		.sent = node->now, .token = m->token, .lease_us = m->lease_us,
-		.number = m->number, .value = m_hash(m->value), .ballot = m->ballot,
+		.ballot = m->ballot,
 		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum,
 		.number_seen = ++a->begun,
 		.delay = m->kind == MESSAGE_COMMIT ? m->terms.delay : 0 };
@@ -61,25 +59,6 @@ static struct a_round *round_begins(struct asker *a, const struct m_node *node,
 }
 
 /* ---- what masters said ---- */
-
-static uint32_t count(const struct a_round *r, bool (*is)(const struct a_round *r,
-	const struct a_vote *v)) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		n += r->votes[i].answered && is(r, &r->votes[i]);
-	}
-	return n;
-}
-
-static bool is_any(const struct a_round *r, const struct a_vote *v) {
-	(void)r, (void)v;
-	return true;
-}
-
-/* Section 1: for commits and extensions only before request_timeout has passed. */
-static bool in_time(const struct m_node *node, const struct a_round *r, const struct a_vote *v) {
-	return instant_elapsed_long(v->at, r->sent) < node->request_timeout;
-}
 
 void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	const struct message *m) {
@@ -104,15 +83,13 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 		if (m->status == STATUS_OK) {
 			const bool more = v->status == STATUS_OK;
 			v->token = more && v->token > v->sent_token ? v->token : v->sent_token;
-			v->binding = more && v->binding > v->sent_binding ? v->binding
-				: v->sent_binding;
 		} else {
 			v->status = v->status == STATUS_OK ? STATUS_OK : m->status;
 		}
 		return;
 	}
-	/* An answer counts once, unless the master is asked again. What it promises it may say anew,
-	 * because it is told again what is noted, or promises when a record has ended. */
+	/* An answer counts once, unless the master is asked again. What it promises it may say
+	 * anew, because it is told again what is noted, or promises when a record has ended. */
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
 		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again)) {
 		return;
@@ -125,7 +102,6 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	v->value = m_hash(m->value);
 	v->ballot = m->ballot;
 	v->flags = m->flags;
-	v->binding = m->terms.binding;
 	v->age_us = m->age_us;
 	v->at = node->now;
 	/* A home that promises with the turn lacks the lock_id at that moment. */
@@ -189,7 +165,8 @@ static const char *token_right(const struct m_node *node, const struct a_round *
 			: "the token of a commit is above the coordinator's clock";
 }
 
-/* A repeat of a lock_id that is held brings the newest value that was reported, under its ballot. */
+/* A repeat of a lock_id that is held brings the newest value that was reported, under its ballot.
+ * */
 static const char *value_right(const struct a_round *p, const struct message *m) {
 	const struct a_vote *newest = NULL;
 	uint32_t lapsed = 0;
@@ -273,7 +250,7 @@ static const char *write_begins(const struct asker *a, const struct m_node *node
 		? "whoever finds a last value writes it back as a last one" : NULL;
 }
 
-static bool of_kind(const struct a_round *r, enum message_kind kind) {
+bool a_of_kind(const struct a_round *r, enum message_kind kind) {
 	return r->kind == kind ||
 		(kind == MESSAGE_EXTEND && r->kind == MESSAGE_EXTEND_PERMITS) ||
 		(kind == MESSAGE_RELEASE && r->kind == MESSAGE_HAND_OVER) ||
@@ -329,14 +306,15 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	const char *wrong = NULL;
 	if (m->kind == MESSAGE_LEARN && r) {
 		r->votes[to].sent_token = m->token;
-		r->votes[to].sent_binding = m->terms.binding;
 		r->votes[to].asked = true;
 	}
 	if (!(asked & MESSAGE_BIT(m->kind)) || (m->kind == MESSAGE_RELEASE && m->name)) {
 		return NULL;
 	}
 	const bool entered = r && r->kind == MESSAGE_PROMISE && m->kind == MESSAGE_ENQUEUE;
-	if (r == NULL || !(of_kind(r, m->kind) || entered) || r->epoch != node->epoch || r->hash != node->hash) {
+	const bool same = r && r->epoch == node->epoch && r->hash == node->hash &&
+		(a_of_kind(r, m->kind) || entered);
+	if (!same) {
 		wrong = m->kind == MESSAGE_COMMIT ? commit_begins(a, node, m)
 			: m->kind == MESSAGE_WRITE ? write_begins(a, node, m)
 			: m->kind == MESSAGE_PROMISE ? begins_again(a, node, m)
@@ -351,196 +329,4 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	v->asked = true;
 	v->asked_at = node->now;
 	return wrong;
-}
-
-/* ---- answers ---- */
-
-static const struct a_request *request_of(const struct asker *a, const struct core_reply *reply) {
-	const struct a_request *q = &a->requests[reply->id % A_REQUESTS];
-	return q->id == reply->id && q->client == reply->client ? q : NULL;
-}
-
-static struct a_granted *granted_place(struct asker *a, struct id128 lock_id) {
-	return &a->granted[id128_word(lock_id) % A_GRANTED];
-}
-
-struct a_search {
-	struct asker *asker;
-	const struct m_node *node;
-	const struct core_reply *reply;
-	const struct a_request *request;
-};
-
-/* Looks for a round of the lock that justifies the answer. `any` says whether there is any round of
- * this kind since the request came. */
-static bool found(const struct a_search *s, enum message_kind kind, bool *any,
-	bool (*suffices)(const struct a_search *s, const struct a_round *r)) {
-	*any = false;
-	for (size_t i = 0; i < A_ROUNDS; i++) {
-		const struct a_round *r = &s->asker->rounds[i];
-		if (s->asker->words[i] != id128_word(s->reply->lock_id)) {
-			continue;
-		}
-		if (r->round && of_kind(r, kind) && id128_equal(r->lock_id, s->reply->lock_id)) {
-			*any = true;
-			if (suffices(s, r)) {
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-static bool q_accepted(const struct a_search *s, const struct a_round *r) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		const struct a_vote *v = &r->votes[i];
-		n += v->answered && v->status == STATUS_OK && in_time(s->node, r, v);
-	}
-	return n >= r->quorum;
-}
-
-/* Whoever joins an attempt has the lease that it asks for. */
-static span_ns lease_of(const struct a_search *s, const struct a_round *r) {
-	/* Microseconds are rounded down in messages. */
-	const span_ns asked_for =
-		clock_saturating_add(span_from_us(r->lease_us + 1), -r->delay);
-	return asked_for > s->request->lease ? asked_for : s->request->lease;
-}
-
-/* The lock is believed until t0 + lease * (1 - drift), and valid counts from the request on. */
-static bool commit_suffices(const struct a_search *s, const struct a_round *r) {
-	const span_ns waited = instant_elapsed_long(r->sent, s->request->arrived);
-	return r->token == s->reply->token && q_accepted(s, r) && s->reply->valid <=
-		span_shrink(clock_saturating_add(waited, lease_of(s, r)), s->node->drift_ppm);
-}
-
-/* Of a caller that keeps no deadline only masters that had the lock count, unless this node itself has
- * told it over the same connection that it holds the lock, and its deadline is not past. */
-static bool extension_suffices(const struct a_search *s, const struct a_round *r) {
-	const struct a_granted *g = granted_place(s->asker, r->lock_id);
-	const bool told = id128_equal(g->lock_id, r->lock_id) &&
-		g->client == s->reply->client && !s->request->ordered;
-	uint32_t n = 0, under = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		const struct a_vote *v = &r->votes[i];
-		const bool accepted = (v->answered && v->status == STATUS_OK) || v->learned;
-		const bool had = v->answered && (v->flags & FLAG_HAD);
-		const bool counts = s->request->deadline_kept || had ||
-			(told && !instant_distrusted(v->at, g->until));
-		n += accepted && counts && in_time(s->node, r, v);
-		under += accepted && v->token >= s->reply->token;
-	}
-	return n >= r->quorum && under >= r->quorum &&
-		s->reply->valid <= span_shrink(lease_of(s, r), s->node->drift_ppm);
-}
-
-/* Of each master that lacks it: it lacked it already when it was asked. */
-static bool loss_is_certain(const struct a_search *s, const struct a_round *r) {
-	uint32_t lacking = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		const struct a_vote *v = &r->votes[i];
-		if (!v->answered || v->learned || v->status == STATUS_OK ||
-			v->status == STATUS_LATER || v->status == STATUS_RECOVERING ||
-			v->status == STATUS_EPOCH || v->status == STATUS_FULL ||
-			v->status == STATUS_BALLOT || v->status == STATUS_TOO_LONG) {
-			continue;
-		}
-		const span_ns since = instant_elapsed_short(v->at, v->asked_at);
-		lacking += v->status == STATUS_RELEASED || v->status == STATUS_BARRED ||
-			span_from_us(v->age_us) >= span_shrink(since, s->node->drift_ppm);
-	}
-	return lacking > r->masters - r->quorum && count(r, is_any) >= r->quorum;
-}
-
-static bool write_suffices(const struct a_search *s, const struct a_round *r) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		n += r->votes[i].answered && r->votes[i].status == STATUS_OK;
-	}
-	return n >= r->quorum && (s->reply->op != CORE_UPDATE ||
-		ballot_compare(s->reply->value_seq, r->ballot) == 0 || s->reply->error);
-}
-
-static bool release_suffices(const struct a_search *s, const struct a_round *r) {
-	(void)s;
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		n += r->votes[i].answered && r->votes[i].status == STATUS_OK;
-	}
-	return n >= r->quorum;
-}
-
-/* The node itself has released the lock, or was told to (section 2, Release). */
-static bool was_released(const struct a_search *s, const struct a_round *r) {
-	return instant_expired(r->sent, s->request->arrived);
-}
-
-static const char *held_right(const struct a_search *s) {
-	bool any;
-	return found(s, MESSAGE_COMMIT, &any, commit_suffices) || !any ? NULL
-		: "held means that q masters accepted, and is valid from when they were asked";
-}
-
-static const char *extended_right(const struct a_search *s) {
-	bool any;
-	return found(s, MESSAGE_EXTEND, &any, extension_suffices) || !any ? NULL
-		: "an extension needs q masters that have accepted it under one token";
-}
-
-static const char *lost_right(const struct a_search *s, enum message_kind kind) {
-	bool any, released;
-	if (found(s, kind, &any, loss_is_certain) || !any ||
-		found(s, MESSAGE_RELEASE, &released, was_released)) {
-		return NULL;
-	}
-	return "lost is said when more than n - q masters lacked the lock when they were asked";
-}
-
-/* From now on this node vouches for the lock over this connection. */
-static void grant(const struct a_search *s) {
-	struct a_granted *g = granted_place(s->asker, s->reply->lock_id);
-	const struct instant until = instant_add(s->node->now, s->reply->valid);
-	const bool same = id128_equal(g->lock_id, s->reply->lock_id);
-	*g = (struct a_granted){ s->reply->lock_id, s->reply->client,
-		same ? instant_later(g->until, until) : until };
-}
-
-const char *asker_answers(struct asker *a, const struct m_node *node,
-	const struct core_reply *reply) {
-	const struct a_request *request = request_of(a, reply);
-	const struct a_search s = { a, node, reply, request };
-	bool any;
-	if (request == NULL || reply->terms.of == 1 || m_is_numbers(&reply->terms)) {
-		return NULL;
-	}
-	const char *wrong = NULL;
-	switch ((int)reply->op) {
-	case CORE_ACQUIRE:
-		wrong = reply->error == 0 ? held_right(&s) : NULL;
-		if (reply->error == 0) {
-			grant(&s);
-		}
-		return wrong;
-	case CORE_EXTEND:
-		wrong = reply->error == 0 ? extended_right(&s) : NULL;
-		if (reply->error == 0) {
-			grant(&s);
-		}
-		return wrong ? wrong
-			: reply->error == PAWL_ELOST ? lost_right(&s, MESSAGE_EXTEND)
-			: NULL;
-	case CORE_UPDATE:
-		return reply->error == PAWL_ELOST ? lost_right(&s, MESSAGE_PREPARE)
-			: (reply->error == 0 || reply->error == PAWL_EMISMATCH) &&
-				!found(&s, MESSAGE_WRITE, &any, write_suffices) && any
-				? "an update, or a mismatch, is answered when q masters have the write"
-			: NULL;
-	case CORE_RELEASE:
-		/* One that finds a last value, or no lock, has released nothing. */
-		return reply->error == 0 && reply->released && !found(&s, MESSAGE_RELEASE, &any, release_suffices) &&
-			any ? "a release is answered once q masters have acknowledged it" : NULL;
-	default:
-		return NULL;
-	}
 }

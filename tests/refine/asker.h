@@ -1,5 +1,5 @@
-/* asker.h: the coordinator of the abstract machine (docs/protocol.md, section 2): which rounds it may
- * send, and what it may answer, given what the masters have answered to it. */
+/* asker.h: the coordinator of the abstract machine (docs/protocol.md, section 2): which rounds it
+ * may send, and what it may answer, given what the masters have answered to it. */
 #ifndef PAWL_REFINE_ASKER_H
 #define PAWL_REFINE_ASKER_H
 
@@ -14,15 +14,14 @@ struct a_vote {
 	enum status status;
 	uint64_t token, noted, value;
 	struct ballot ballot;
-	uint32_t flags, binding;
+	uint32_t flags;
 	/* For how long it has lacked the lock_id. */
 	uint64_t age_us;
 	/* When it was asked last, and when it answered. */
 	struct instant asked_at, at;
-	/* It was sent the record, and has taken it: under this token and binding. */
+	/* It was sent the record under this token, and has taken it. */
 	bool learned;
 	uint64_t sent_token;
-	uint32_t sent_binding;
 };
 
 /* One question to all masters, under one epoch. */
@@ -33,7 +32,7 @@ struct a_round {
 	struct id128 lock_id;
 	uint64_t key, epoch, hash;
 	struct instant sent;
-	uint64_t token, lease_us, number, value;
+	uint64_t token, lease_us;
 	struct ballot ballot, prepared;
 	/* The lock delay, which a commit's lease has in it. */
 	span_ns delay;
@@ -77,6 +76,8 @@ struct asker {
 	struct a_commit commits[A_COMMITS];
 };
 
+/* Tells whether the round asks this. A hand-over is a release. */
+bool a_of_kind(const struct a_round *r, enum message_kind kind);
 void asker_asked(struct asker *a, const struct core_request *r, struct instant now);
 /* A message leaves for the master at the index. `clock` was the node's before it began to handle
  * what makes it say this. */

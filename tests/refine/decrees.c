@@ -1,5 +1,5 @@
-/* decrees.c: every configuration that a node adopts was accepted by q masters of the previous one, and
- * there is one for each epoch (section 6, Proof). */
+/* decrees.c: every configuration that a node adopts was accepted by q masters of the previous one,
+ * and there is one for each epoch (section 6, Proof). */
 #include "decrees.h"
 
 void decrees_accepted(struct decrees *d, uint64_t hash, uint64_t master) {

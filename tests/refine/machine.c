@@ -117,8 +117,8 @@ bool m_r3(const struct m_step *s, uint32_t binding) {
 	return s->ended.released || (binding && binding <= s->ended.binding);
 }
 
-/* Section 5: when something has ended, a master makes its promise to who waits. It is a promise like
- * any other: R1 holds, and it notes the clock. */
+/* Section 5: when something has ended, a master makes its promise to who waits. It is a promise
+ * like any other: R1 holds, and it notes the clock. */
 static const char *promise_made(const struct m_node *node, const struct m_key *before,
 	const struct m_key *after, const struct m_promise *p) {
 	if (!node->votes) {
@@ -133,7 +133,8 @@ static const char *promise_made(const struct m_node *node, const struct m_key *b
 	}
 	for (uint32_t i = 0; i < after->promise_count; i++) {
 		const struct m_promise *other = &after->promises[i];
-		if (other != p && !m_is_numbers(&p->terms) && m_excludes(&other->terms, &p->terms)) {
+		if (other != p && !m_is_numbers(&p->terms) &&
+			m_excludes(&other->terms, &p->terms)) {
 			return "R1: a promise while another lock_id is promised";
 		}
 	}
@@ -176,7 +177,8 @@ const char *m_others_kept(const struct m_node *node, const struct m_key *before,
 		if (was == NULL) {
 			wrong = promise_made(node, before, after, p);
 		} else if (was->noted != p->noted) {
-			/* The request's other entry may have the turn now (section 5, Sent again). */
+			/* The request's other entry may have the turn now (section 5, Sent again).
+			 * */
 			wrong = "the promise to another lock_id has changed";
 		} else if (displaced && !m_is_numbers(&p->terms) &&
 			m_excludes(displaced, &p->terms)) {
@@ -249,8 +251,8 @@ const char *machine_idle(const struct m_node *node, const struct m_key *before,
 	return NULL;
 }
 
-/* Whatever else the message is about, no record changes by it. At the key's home its request may get
- * the turn, and the promise with it (section 5). */
+/* Whatever else the message is about, no record changes by it. At the key's home its request may
+ * get the turn, and the promise with it (section 5). */
 static const char *nothing_accepted(const struct m_step *s) {
 	const struct m_promise *p = m_promise_of(s->after, s->m->lock_id);
 	const char *wrong = m_own_kept(s);

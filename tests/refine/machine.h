@@ -1,9 +1,8 @@
-/* machine.h: the abstract machine of docs/protocol.md, sections 1, 2, 4 and 6: which steps of a node
- * are allowed. It is written from the page. It knows the messages (cluster/message.h), and nothing
- * of how a node does what it does.
- *
- * A judgement takes what was before, the event, and what is after, and returns NULL if the page
- * allows it, or else the rule that it breaks, in static storage. Nothing here changes anything. */
+/* machine.h: the abstract machine of docs/protocol.md, sections 1, 2, 4 and 6: which steps of a
+ * node are allowed. It is written from the page. It knows the messages (cluster/message.h), and
+ * nothing of how a node does what it does. A judgement takes what was before, the event, and what
+ * is after, and returns NULL if the page allows it, or else the rule that it breaks, in static
+ * storage. Nothing here changes anything. */
 #ifndef PAWL_REFINE_MACHINE_H
 #define PAWL_REFINE_MACHINE_H
 
@@ -61,9 +60,9 @@ struct m_key {
 /* What a master remembers of a lock_id that has ended. */
 struct m_ended {
 	bool released, barred;
-	/* The session binding that it ended with; the token and the name that were rolled back. */
+	/* The session binding that it ended with; and the name that was rolled back. */
 	uint32_t binding;
-	uint64_t rolled_back, name;
+	uint64_t name;
 };
 
 /* What a node is at one moment. */
@@ -71,8 +70,6 @@ struct m_node {
 	struct instant now;
 	uint64_t clock;
 	bool votes;
-	/* It stopped for a planned stop. */
-	bool drained;
 	uint64_t epoch, hash;
 	/* The masters n and the quorum q of its configuration; and this node's identity. */
 	uint32_t masters, quorum;
@@ -94,8 +91,8 @@ struct m_step {
 	/* The highest ballot that was noted here for the lock_id and lost, other than by a release,
 	 * since the master votes. */
 	struct ballot lost;
-	/* What the record rested on before an extension with the name of the message (section 11): its
-	 * own name, if there was no record; 0: it is not known. */
+	/* What the record rested on before an extension with the name of the message (section 11):
+	 * its own name, if there was no record; 0: it is not known. */
 	uint64_t base;
 	/* A node has bound the record to itself (section 2, Release on disconnect). */
 	bool bound;
@@ -109,8 +106,6 @@ struct m_step {
 	bool in_epoch;
 	/* What the master has answered; NULL: nothing. */
 	const struct message *answer;
-	/* Memory may run short, so any message may be refused as STATUS_FULL. */
-	bool short_of_memory;
 };
 
 /* Judges what a master has done with a message about one key. */

@@ -20,7 +20,8 @@ static const char *closed(const struct m_step *s, const struct m_record *own) {
 			? "a repeated release leaves the key closed as it is" : NULL;
 	}
 	if (now == NULL) {
-		return asked == 0 ? NULL : "a release that closes puts another record in the lock's place";
+		return asked == 0 ? NULL
+			: "a release that closes puts another record in the lock's place";
 	}
 	const struct instant end = instant_add(s->node->now,
 		asked < s->node->max_lease ? asked : s->node->max_lease);
@@ -169,8 +170,8 @@ const char *machine_downgrade(const struct m_step *s) {
 	return m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
 }
 
-/* A node that has bound a lock says so, or that it has lost it: then the record ends where it is bound
- * to that node, with its lock delay. */
+/* A node that has bound a lock says so, or that it has lost it: then the record ends where it is
+ * bound to that node, with its lock delay. */
 const char *machine_binding(const struct m_step *s) {
 	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);

@@ -1,5 +1,5 @@
-/* machine_extend.c: extensions and shortenings at a master (section 2, Extend and Shorten), and what
- * is said about a record (fetches). */
+/* machine_extend.c: extensions and shortenings at a master (section 2, Extend and Shorten), and
+ * what is said about a record (fetches). */
 #include "machine.h"
 
 static const char *extend_rules(const struct m_step *s, const struct m_record *own) {
@@ -60,7 +60,8 @@ static const char *had_right(const struct m_step *s, const struct m_record *own)
 	if (m_is_numbers(&own->terms) || !(s->answer->flags & FLAG_HAD)) {
 		return NULL;
 	}
-	return token <= own->noted ? "a master had the lock_id only with a token above what it noted"
+	return token <= own->noted
+		? "a master had the lock_id only with a token above what it noted"
 		: m_doubted(s->before, own) ? "no master had the lock of a contested key"
 		: NULL;
 }

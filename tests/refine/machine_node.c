@@ -69,13 +69,14 @@ const char *machine_may_vote(const struct m_return *v) {
 	if (v->restored) {
 		return NULL;
 	}
-	/* Waiting: all that it ever accepted is over. It is only for who has voted in this epoch. */
+	/* Waiting: all that it ever accepted is over. It is only for who has voted in this epoch.
+	 * */
 	const bool waited = v->had_voted && v->since_start >= wait;
 	if (waited || v->rejoined > v->masters - v->quorum ||
 		(v->handover && v->handed_over > v->previous_masters - v->previous_quorum)) {
 		return NULL;
 	}
-	return "a master votes when it has rejoined or taken over from enough sources, or has waited";
+	return "a master votes when it has enough sources, or has waited for long enough";
 }
 
 /* A record that was merged: the source had no more. */

@@ -1,5 +1,5 @@
-/* notes.c: the history that judgements need: since when a node has lacked a lock_id, which ballots it
- * has noted and lost, and what was released. */
+/* notes.c: the history that judgements need: since when a node has lacked a lock_id, which ballots
+ * it has noted and lost, and what was released. */
 #include "notes.h"
 
 #include <stdlib.h>
@@ -101,8 +101,8 @@ static bool releases(const struct message *m) {
 		(m->kind == MESSAGE_BREAK && (m->flags & FLAG_NOW));
 }
 
-/* Section 2: a promise that is withdrawn is forgotten with its ballot, unless this master has refused
- * a commit of the attempt. So is one that is refused when it is asked for again. */
+/* Section 2: a promise that is withdrawn is forgotten with its ballot, unless this master has
+ * refused a commit of the attempt. So is one that is refused when it is asked for again. */
 static bool forgets_ballot(const struct note *note, const struct message *m) {
 	return m && (m->kind == MESSAGE_WITHDRAW || m->kind == MESSAGE_PROMISE) &&
 		id128_equal(m->lock_id, note->lock_id) && !note->refused;

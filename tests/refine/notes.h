@@ -20,9 +20,6 @@ struct note {
 	uint64_t extension, base;
 	/* A commit of it was refused here. */
 	bool refused;
-	/* It was released here (R3), when so many releases had come before. */
-	bool released;
-	uint64_t released_at;
 	bool used;
 };
 
@@ -37,7 +34,8 @@ struct notes {
 	size_t note_count, note_room;
 	struct shadow *shadows;
 	size_t shadow_count, shadow_room;
-	uint64_t tenure, releases;
+	/* How often the node has begun to vote, or started. */
+	uint64_t tenure;
 };
 
 void notes_done(struct notes *n);

@@ -5,7 +5,7 @@
 
 void project_node(const struct core *core, struct instant now, struct m_node *out) {
 	*out = (struct m_node){ .now = now, .clock = core->clock, .votes = core_votes(core),
-		.drained = core->state == CORE_DRAINED, .epoch = core->config.epoch,
+		.epoch = core->config.epoch,
 		.hash = core->config_hash, .masters = core->masters, .quorum = core->quorum,
 		.self = project_peer(core, core->self), .max_lease = core->config.max_lease,
 		.request_timeout = core->config.request_timeout,
@@ -33,10 +33,6 @@ bool project_votes(const struct core *core, uint32_t peer) {
 
 bool project_bound(const struct core *core, struct id128 lock_id) {
 	return binding_master_bound(core, lock_id);
-}
-
-uint32_t project_tombstones(const struct core *core) {
-	return tombstone_places(core);
 }
 
 const struct durable *project_durable(const struct core *core) {
@@ -111,5 +107,5 @@ void project_each(const struct core *core, struct instant now,
 struct m_ended project_ended(const struct core *core, struct id128 lock_id) {
 	const struct tombstone *t = tombstone_find(core, lock_id);
 	return t == NULL ? (struct m_ended){ .released = false }
-		: (struct m_ended){ t->released, t->barred, t->binding, t->rolled_back, t->name };
+		: (struct m_ended){ t->released, t->barred, t->binding, t->name };
 }

@@ -23,8 +23,6 @@ bool project_in_epoch(const struct core *core, uint32_t peer);
 bool project_votes(const struct core *core, uint32_t peer);
 /* Tells whether a node has bound the record to itself. */
 bool project_bound(const struct core *core, struct id128 lock_id);
-/* How many tombstones the ring has room for. */
-uint32_t project_tombstones(const struct core *core);
 const struct durable *project_durable(const struct core *core);
 
 #endif

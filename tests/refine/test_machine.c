@@ -1,5 +1,5 @@
-/* test_machine.c: the abstract machine refuses steps that break a rule. Each test makes an allowed step
- * by hand, and then breaks one thing of it. */
+/* test_machine.c: the abstract machine refuses steps that break a rule. Each test makes an allowed
+ * step by hand, and then breaks one thing of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "asker.h"
-#include "decrees.h"
-#include "pawl/error.h"
-#include "transfers.h"
+#include "machine.h"
 
 static struct id128 lock(uint8_t n) {
 	return (struct id128){ { n } };
@@ -467,232 +464,24 @@ static void test_idle(void **state) {
 	assert_non_null(machine_idle(&s.node, &s.before, &s.after));
 }
 
-/* ---- what leaves, and votes ---- */
-
-static void test_sent(void **state) {
-	(void)state;
-	const struct m_disk disk = { .ceiling = 200, .boot = 2, .epoch = 3, .voted = true };
-	const struct message m = { .kind = MESSAGE_COMMIT_ANSWER };
-	struct frame f = { .epoch = 3, .boot = 2, .flags = FRAME_VOTING, .messages = &m,
-		.count = 1 };
-	assert_null(machine_sent(&disk, 200, &f));
-	assert_non_null(machine_sent(&disk, 201, &f));
-	f.boot = 3;
-	assert_non_null(machine_sent(&disk, 200, &f));
-	f.boot = 2;
-	f.epoch = 4;
-	assert_non_null(machine_sent(&disk, 200, &f));
-}
-
-static void test_decree_is_on_disk(void **state) {
-	(void)state;
-	struct m_disk disk = { .boot = 2, .epoch = 3, .voted = true, .accepted = { 5, 1, 1 },
-		.accepted_hash = 9 };
-	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .ballot = { 5, 1, 1 },
-		.number = 9 };
-	const struct frame f = { .epoch = 3, .boot = 2, .messages = &m, .count = 1 };
-	assert_null(machine_sent(&disk, 0, &f));
-	disk.accepted_hash = 8;
-	assert_non_null(machine_sent(&disk, 0, &f));
-	disk.accepted_hash = 9;
-	disk.accepted.clock = 4;
-	assert_non_null(machine_sent(&disk, 0, &f));
-	disk.accepted.clock = 5;
-	disk.voted = false;
-	assert_non_null(machine_sent(&disk, 0, &f));
-}
-
-static void test_may_vote(void **state) {
-	(void)state;
-	struct m_return v = { .voted_on_disk = true, .had_voted = true, .longest = SPAN_S,
-		.since_start = SPAN_S + 20 * SPAN_MS, .drift_ppm = 10000, .masters = 3,
-		.quorum = 2, .previous_masters = 3, .previous_quorum = 2 };
-	assert_null(machine_may_vote(&v));
-	v.since_start--;
-	assert_non_null(machine_may_vote(&v));
-	v.rejoined = 1;
-	assert_non_null(machine_may_vote(&v));
-	v.rejoined = 2;
-	assert_null(machine_may_vote(&v));
-	v.reservation = 1;
-	assert_non_null(machine_may_vote(&v));
-	v = (struct m_return){ .voted_on_disk = true, .handover = true, .longest = SPAN_S,
-		.since_start = 9 * SPAN_S, .masters = 3, .quorum = 2, .previous_masters = 3,
-		.previous_quorum = 2, .handed_over = 1 };
-	assert_non_null(machine_may_vote(&v));
-	v.handed_over = 2;
-	assert_null(machine_may_vote(&v));
-	v.voted_on_disk = false;
-	assert_non_null(machine_may_vote(&v));
-}
-
-static void test_merged(void **state) {
-	(void)state;
-	struct m_key key = { .record_count = 0 };
-	const struct m_record *r = put_record(&key, 1, 90);
-	struct m_copy c = { .has = true, .token = 90, .noted = 89, .wrote = r->wrote,
-		.prepared = r->prepared, .end = r->end };
-	assert_null(machine_merged(r, &c));
-	c.noted = 90;
-	assert_non_null(machine_merged(r, &c));
-	c.noted = 89;
-	c.end = instant_add(c.end, 1);
-	assert_non_null(machine_merged(r, &c));
-	c = (struct m_copy){ .has = false, .clock = 89 };
-	assert_null(machine_merged(r, &c));
-	c.clock = 90;
-	assert_non_null(machine_merged(r, &c));
-}
-
-static void test_snapshots(void **state) {
-	(void)state;
-	struct transfers t = { .next = 0 };
-	struct m_key key = { .record_count = 0 };
-	const struct m_record *r = put_record(&key, 1, 90);
-	const struct instant now = { 50 * SPAN_S, 50 * SPAN_S };
-	struct t_source *s = transfers_begin(&t, 1, 4);
-	s->epoch = 1;
-	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED,
-		.lock_id = lock(1), .flags = FLAG_RELEASED }, now);
-	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
-	transfers_vote(&t, 1, 1);
-	assert_non_null(transfers_judge(&t, r, now));
-	transfers_vote(&t, 2, 1);
-	assert_null(transfers_judge(&t, r, now));
-	transfers_done(&t);
-}
-
-static void test_adoption(void **state) {
-	(void)state;
-	static struct decrees d;
-	struct config config = { .epoch = 2, .previous_master_count = 3 };
-	for (uint8_t i = 0; i < 3; i++) {
-		config.previous_masters[i].id = lock((uint8_t)(i + 1));
-	}
-	decrees_accepted(&d, 77, id128_word(lock(1)));
-	decrees_accepted(&d, 77, id128_word(lock(1)));
-	assert_non_null(decrees_adopted(&d, &config, 77, false));
-	d.epoch_count = 0;
-	decrees_accepted(&d, 77, id128_word(lock(2)));
-	assert_null(decrees_adopted(&d, &config, 77, false));
-	assert_non_null(decrees_adopted(&d, &config, 78, false));
-}
-
-/* ---- the coordinator ---- */
-
-static struct asker asker;
-
-static void ask_all(const struct m_node *node, const struct message *m) {
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_null(asker_says(&asker, node, i, m));
-	}
-}
-
-static void promises(const struct m_node *node, uint64_t noted) {
-	const struct message m = { .kind = MESSAGE_PROMISE, .round = 0x10001, .attempt = 0x10001,
-		.lock_id = lock(1), .ballot = { 100, 7, 1 } };
-	ask_all(node, &m);
-	for (uint32_t i = 0; i < 2; i++) {
-		asker_hears(&asker, node, i, &(struct message){ .kind = MESSAGE_PROMISE_ANSWER,
-			.round = m.round, .noted = noted, .age_us = 1000 });
-	}
-}
-
-static void test_commit_is_justified(void **state) {
-	(void)state;
-	struct scene s;
-	scene_begin(&s, MESSAGE_COMMIT, MESSAGE_COMMIT_ANSWER);
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 0x10002, .lock_id = lock(1),
-		.token = 101, .lease_us = 1000000, .ballot = { 100, 7, 1 } };
-	memset(&asker, 0, sizeof asker);
-	promises(&s.node, 100);
-	assert_null(asker_says(&asker, &s.node, 0, &m));
-	memset(&asker, 0, sizeof asker);
-	promises(&s.node, 101);
-	assert_non_null(asker_says(&asker, &s.node, 0, &m));
-	memset(&asker, 0, sizeof asker);
-	promises(&s.node, 100);
-	m.ballot.clock = 99;
-	assert_non_null(asker_says(&asker, &s.node, 0, &m));
-	memset(&asker, 0, sizeof asker);
-	promises(&s.node, 100);
-	m.ballot.clock = 100;
-	asker_displaced(&asker, 1, &(struct message){ .attempt = 0x10001 });
-	assert_non_null(asker_says(&asker, &s.node, 0, &m));
-}
-
-static void test_held_is_justified(void **state) {
-	(void)state;
-	struct scene s;
-	scene_begin(&s, MESSAGE_COMMIT, MESSAGE_COMMIT_ANSWER);
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 0x10002, .lock_id = lock(1),
-		.token = 101, .lease_us = 1000000 };
-	const struct core_request request = { .id = 3, .client = 4, .op = CORE_ACQUIRE,
-		.lock_id = lock(1), .lease = SPAN_S };
-	struct core_reply reply = { .id = 3, .client = 4, .op = CORE_ACQUIRE, .lock_id = lock(1),
-		.token = 101, .valid = 990 * SPAN_MS };
-	const struct message ok = { .kind = MESSAGE_COMMIT_ANSWER, .round = m.round };
-	memset(&asker, 0, sizeof asker);
-	asker_asked(&asker, &request, s.node.now);
-	ask_all(&s.node, &m);
-	asker_hears(&asker, &s.node, 0, &ok);
-	asker_hears(&asker, &s.node, 0, &ok);
-	assert_non_null(asker_answers(&asker, &s.node, &reply));
-	struct m_node late = s.node;
-	late.now = instant_add(late.now, late.request_timeout);
-	asker_hears(&asker, &late, 1, &ok);
-	assert_non_null(asker_answers(&asker, &s.node, &reply));
-	asker_hears(&asker, &s.node, 2, &ok);
-	assert_null(asker_answers(&asker, &s.node, &reply));
-	reply.valid += SPAN_MS;
-	assert_non_null(asker_answers(&asker, &s.node, &reply));
-}
-
-static void test_extension_is_justified(void **state) {
-	(void)state;
-	struct scene s;
-	scene_begin(&s, MESSAGE_EXTEND, MESSAGE_EXTEND_ANSWER);
-	const struct message m = { .kind = MESSAGE_EXTEND, .round = 0x10001, .lock_id = lock(1),
-		.lease_us = 1000000 };
-	struct core_request request = { .id = 3, .client = 4, .op = CORE_EXTEND,
-		.lock_id = lock(1), .lease = SPAN_S, .deadline_kept = true };
-	const struct core_reply reply = { .id = 3, .client = 4, .op = CORE_EXTEND,
-		.lock_id = lock(1), .token = 90, .valid = 900 * SPAN_MS };
-	const struct core_reply lost = { .id = 3, .client = 4, .op = CORE_EXTEND,
-		.lock_id = lock(1), .error = PAWL_ELOST };
-	memset(&asker, 0, sizeof asker);
-	asker_asked(&asker, &request, s.node.now);
-	ask_all(&s.node, &m);
-	for (uint32_t i = 0; i < 2; i++) {
-		asker_hears(&asker, &s.node, i, &(struct message){ .kind = MESSAGE_EXTEND_ANSWER,
-			.round = m.round, .token = 90 });
-	}
-	/* Nobody has had the lock: that is enough for who keeps the deadline. */
-	request.deadline_kept = false;
-	asker_asked(&asker, &request, s.node.now);
-	assert_non_null(asker_answers(&asker, &s.node, &reply));
-	assert_non_null(asker_answers(&asker, &s.node, &lost));
-	request.deadline_kept = true;
-	asker_asked(&asker, &request, s.node.now);
-	assert_null(asker_answers(&asker, &s.node, &reply));
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_promise), cmocka_unit_test(test_held_never_becomes_promise),
-		cmocka_unit_test(test_withdraw), cmocka_unit_test(test_commit),
-		cmocka_unit_test(test_contested), cmocka_unit_test(test_repeated_commit),
-		cmocka_unit_test(test_learn), cmocka_unit_test(test_extend),
-		cmocka_unit_test(test_extend_contested), cmocka_unit_test(test_shorten),
-		cmocka_unit_test(test_release), cmocka_unit_test(test_roll_back),
-		cmocka_unit_test(test_connection), cmocka_unit_test(test_closing),
-		cmocka_unit_test(test_update), cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_sent), cmocka_unit_test(test_decree_is_on_disk),
-		cmocka_unit_test(test_may_vote), cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_snapshots), cmocka_unit_test(test_adoption),
-		cmocka_unit_test(test_commit_is_justified),
-		cmocka_unit_test(test_held_is_justified),
-		cmocka_unit_test(test_extension_is_justified),
+		cmocka_unit_test(test_promise),
+		cmocka_unit_test(test_held_never_becomes_promise),
+		cmocka_unit_test(test_withdraw),
+		cmocka_unit_test(test_commit),
+		cmocka_unit_test(test_contested),
+		cmocka_unit_test(test_repeated_commit),
+		cmocka_unit_test(test_learn),
+		cmocka_unit_test(test_extend),
+		cmocka_unit_test(test_extend_contested),
+		cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_roll_back),
+		cmocka_unit_test(test_connection),
+		cmocka_unit_test(test_closing),
+		cmocka_unit_test(test_update),
+		cmocka_unit_test(test_idle),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,38 +98,13 @@ static void live(struct run *run) {
 static void not_refined(void *ctx, uint32_t node, struct slice key, const char *rule,
 	const char *what) {
 	const struct run *run = ctx;
-	checker_violation(run->checker, CHECKER_REFINEMENT,
-		key.size ? sim_name_key_number(key) : TRACE_NONE, "n%" PRIu32 ": %s%s%s", node + 1,
-		rule, what[0] ? ": " : "", what);
+	const uint32_t number = key.size ? sim_name_key_number(key) : TRACE_NONE;
+	checker_violation(run->checker, CHECKER_REFINEMENT, number, "n%" PRIu32 ": %s%s%s",
+		node + 1, rule, what[0] ? ": " : "", what);
 }
 
-void run_seed(const struct run_options *options, struct run_totals *totals) {
-	struct run *run = calloc(1, sizeof *run);
-	CHECK(run != NULL);
-	char setup[512], replay[256];
-	profile_draw(&run->profile, options->seed, options->theme);
-	run->profile.sim.check_every = options->check_every;
-	if (options->check_grants) {
-		run->profile.sim.check_grants = true;
-		watcher_profile(&run->profile);
-	}
-	profile_print(&run->profile, setup, sizeof setup);
-	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
-		options->seed, options->theme == THEMES ? "" : " --theme ",
-		options->theme == THEMES ? "" : profile_theme_name(options->theme));
-	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
-	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
-	prng_init(&run->watches, options->seed ^ UINT64_C(0x3a7c4e5));
-	run->profile.watches_change = prng_chance(&run->watches, 1, 4);
-	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
-		run->public_locks[i] = TRACE_NONE;
-	}
-	run->born = run->profile.sim;
-	run->sim = sim_new(&run->profile.sim);
-	sim_trace(run->sim)->live = options->live;
-	if (options->live) {
-		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
-	}
+static void judges_begin(struct run *run, const struct run_options *options, const char *setup,
+	const char *replay) {
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim,
 		.seed = options->seed, .replay = replay, .setup = setup,
 		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm,
@@ -145,9 +120,39 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.alone = options->refine_alone ? CHECKER_REFINEMENT : CHECKER_REPLICAS_FIND });
 	if (options->refine) {
 		run->refine = refine_new(&(struct refine_options){ .sim = run->sim,
-			.wrong = not_refined, .ctx = run, .liar = liar_master(run),
-			.forgets = run->profile.theme == THEME_limits });
+			.wrong = not_refined, .ctx = run, .liar = liar_master(run) });
 	}
+}
+
+void run_seed(const struct run_options *options, struct run_totals *totals) {
+	struct run *run = calloc(1, sizeof *run);
+	CHECK(run != NULL);
+	char setup[512], replay[256];
+	profile_draw(&run->profile, options->seed, options->theme);
+	run->profile.sim.check_every = options->check_every;
+	if (options->check_grants) {
+		run->profile.sim.check_grants = true;
+		watcher_profile(&run->profile);
+	}
+	profile_print(&run->profile, setup, sizeof setup);
+	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s%s --trace",
+		options->program, options->seed, options->refine ? " --refine" : "",
+		options->theme == THEMES ? "" : " --theme ",
+		options->theme == THEMES ? "" : profile_theme_name(options->theme));
+	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
+	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
+	prng_init(&run->watches, options->seed ^ UINT64_C(0x3a7c4e5));
+	run->profile.watches_change = prng_chance(&run->watches, 1, 4);
+	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
+		run->public_locks[i] = TRACE_NONE;
+	}
+	run->born = run->profile.sim;
+	run->sim = sim_new(&run->profile.sim);
+	sim_trace(run->sim)->live = options->live;
+	if (options->live) {
+		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
+	}
+	judges_begin(run, options, setup, replay);
 	const int jump = setjmp(ruined_jump);
 	if (jump == 1 && !run->ruined && !options->refine_alone) {
 		/* It goes on for a while, for the replicas to notice. Whatever else happens is of

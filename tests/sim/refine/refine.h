@@ -8,16 +8,14 @@ struct refine;
 
 struct refine_options {
 	struct sim *sim;
-	/* Called for a step that the machine does not allow, with the rule that it breaks. `what` is
-	 * the message under way. It does not return. */
+	/* Called for a step that the machine does not allow, with the rule that it breaks. `what`
+	 * is the message under way. It does not return. */
 	void (*wrong)(void *ctx, uint32_t node, struct slice key, const char *rule,
 		const char *what);
 	void *ctx;
 	/* A node that lies, whose steps are not judged, and whose words are not counted on;
 	 * TRACE_NONE: none does. */
 	uint32_t liar;
-	/* So little is remembered that a released lock_id may come back. */
-	bool forgets;
 };
 
 /* Judges the simulation from now on. One at a time. */
