@@ -149,8 +149,9 @@ static void print_ruined(const struct run_totals *t) {
 
 static void print_totals(const struct run_totals *t, double took) {
 	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%"
-		PRIu64 " judged=%" PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs, t->operations,
-		t->frames, t->steps, t->judged, (double)t->virtual_ns / 1e9, took, (double)t->runs / took);
+		PRIu64 " judged=%" PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs,
+		t->operations, t->frames, t->steps, t->judged, (double)t->virtual_ns / 1e9, took,
+		(double)t->runs / took);
 }
 
 static void print_counts(const struct run_totals *t) {
