@@ -88,13 +88,20 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 		}
 		return;
 	}
+	/* Who does not vote counts as silent. A master that was told to release the lock lacks it for
+	 * good, whatever it said before. */
+	v->released = v->released || m->status == STATUS_RELEASED;
+	if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
+		return;
+	}
 	/* An answer counts once, unless the master is asked again. What it promises it may say
 	 * anew, because it is told again what is noted, or promises when a record has ended. */
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
 		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again)) {
 		return;
 	}
-	v->again = false;
+	/* A turn of a master that is not the home any more is disregarded. */
+	v->again = m->kind == MESSAGE_TURN;
 	v->answered = true;
 	v->status = m->status;
 	v->token = m->token;

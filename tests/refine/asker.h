@@ -8,7 +8,7 @@
 
 /* What a master has said in a round. */
 struct a_vote {
-	bool asked, answered;
+	bool asked, answered, released;
 	/* It was asked once more since it answered. */
 	bool again;
 	enum status status;

@@ -94,6 +94,10 @@ static bool loss_is_certain(const struct a_search *s, const struct a_round *r) {
 	for (uint32_t i = 0; i < r->masters; i++) {
 		const struct a_vote *v = &r->votes[i];
 		answered += v->answered;
+		if (v->released) {
+			lacking++;
+			continue;
+		}
 		if (!v->answered || v->learned || v->status == STATUS_OK ||
 			v->status == STATUS_LATER || v->status == STATUS_RECOVERING ||
 			v->status == STATUS_EPOCH || v->status == STATUS_FULL ||
