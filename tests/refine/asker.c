@@ -97,7 +97,9 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	/* An answer counts once, unless the master is asked again. What it promises it may say
 	 * anew, because it is told again what is noted, or promises when a record has ended. */
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
-		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again)) {
+		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again) &&
+		!(m->status == STATUS_OK && v->status != STATUS_OK &&
+			r->kind != MESSAGE_COMMIT)) {
 		return;
 	}
 	/* A turn of a master that is not the home any more is disregarded. */

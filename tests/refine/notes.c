@@ -135,4 +135,11 @@ void notes_changed(struct notes *n, const struct m_key *before, const struct m_k
 			note->lost = ballot_later(note->lost, p->first);
 		}
 	}
+	for (uint32_t i = 0; i < after->promise_count; i++) {
+		const struct id128 id = after->promises[i].lock_id;
+		if (m_promise_of(before, id) == NULL) {
+			/* No commit of this promise was refused yet. */
+			notes_lock(n, id)->refused = false;
+		}
+	}
 }

@@ -97,7 +97,7 @@ static void test_merged(void **state) {
 	c.noted = 90;
 	assert_non_null(machine_merged(r, &c));
 	c.noted = 89;
-	c.end = instant_add(c.end, 1);
+	c.end = instant_add(c.end, 11 * SPAN_MS);
 	assert_non_null(machine_merged(r, &c));
 	c = (struct m_copy){ .has = false, .clock = 89 };
 	assert_null(machine_merged(r, &c));

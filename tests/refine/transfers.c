@@ -59,6 +59,10 @@ static struct t_lock *make(struct t_source *s, struct id128 lock_id) {
 }
 
 void transfers_message(struct t_source *s, const struct message *m, struct instant now) {
+	if (s->done) {
+		/* What comes after the end is not a part of it. */
+		return;
+	}
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 		make(s, m->lock_id)->copy = (struct m_copy){ .has = true, .token = m->token,
 			.noted = m->noted, .wrote = m->ballot, .prepared = m->prepared,

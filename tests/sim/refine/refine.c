@@ -161,9 +161,12 @@ static void judge_message(struct refine *r, struct core *core) {
 		note->base = same ? note->base : own == NULL ? m->name : own->name;
 		note->extension = m->name;
 	}
-	note->refused = note->refused ||
-		(m->kind == MESSAGE_COMMIT && r->answered && r->answer.status != STATUS_OK);
 	see(r, m->key, &r->after, m);
+	note = notes_lock(&n->notes, m->lock_id);
+	const struct m_promise *promise = m_promise_of(&r->after, m->lock_id);
+	note->refused = note->refused || (m->kind == MESSAGE_COMMIT && r->answered &&
+		r->answer.status != STATUS_OK && promise &&
+		promise->from == project_peer(core, r->from));
 }
 
 static void end_message(struct refine *r, struct core *core) {
