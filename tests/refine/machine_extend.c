@@ -35,10 +35,11 @@ static const char *extended(const struct m_step *s, const struct m_record *own,
 	const struct m_record *now) {
 	const struct message *m = s->m;
 	const uint32_t number = (uint32_t)m->number;
-	if (now == NULL) {
-		return "an extension keeps the record";
-	}
 	const struct instant end = instant_add(m_end_of(s->node, m->lease_us), own->terms.delay);
+	if (now == NULL) {
+		return shortens(s, own) && instant_expired(s->node->now, end) ? NULL
+			: "an extension keeps the record";
+	}
 	if (!m_instant_same(now->end, shortens(s, own) ? end : instant_later(own->end, end))) {
 		return "an extension keeps the later end, unless it shortens the lease";
 	}
