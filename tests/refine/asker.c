@@ -88,8 +88,8 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 		}
 		return;
 	}
-	/* Who does not vote counts as silent. A master that was told to release the lock lacks it for
-	 * good, whatever it said before. */
+	/* Who does not vote counts as silent. A master that was told to release the lock lacks it
+	 * for good, whatever it said before. */
 	v->released = v->released || m->status == STATUS_RELEASED;
 	if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
 		return;

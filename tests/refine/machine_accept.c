@@ -56,7 +56,7 @@ static const char *promised(const struct m_step *s) {
 		return "a promise lasts for promise_timeout, or has the later end";
 	}
 	if (now->noted != (was ? was->noted : s->node->clock)) {
-		return "a promise notes the clock, and keeps what it noted if it is asked for again";
+		return "a promise notes the clock, and keeps what it noted if asked for again";
 	}
 	if (numbers ? s->answer->noted < now->noted : s->answer->noted != now->noted) {
 		return "a master reports what it noted";

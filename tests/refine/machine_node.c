@@ -79,8 +79,8 @@ const char *machine_may_vote(const struct m_return *v) {
 	return "a master votes when it has enough sources, or has waited for long enough";
 }
 
-/* A record may come from a source more than once, each time with the time that is left then. The end
- * that counts may be earlier than that of the last one by the time that messages take. */
+/* A record may come from a source more than once, each time with the time that is left then. The
+ * end that counts may be earlier than that of the last one by the time that messages take. */
 #define ON_THE_WAY (10 * SPAN_MS)
 
 /* A record that was merged: the source had no more. */

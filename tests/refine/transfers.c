@@ -73,7 +73,6 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
 		struct t_lock *l = make(s, m->lock_id);
 		l->released = l->released || (m->flags & FLAG_RELEASED);
-		l->binding = (uint32_t)m->number > l->binding ? (uint32_t)m->number : l->binding;
 	} else if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK) {
 		s->done = true;
 		s->flags = m->flags;
@@ -144,8 +143,6 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 		struct m_copy copy = l ? l->copy : (struct m_copy){ .has = false };
 		copy.clock = s->clock;
 		const char *rule = l && l->released ? "a merge keeps every release"
-			: l && r->terms.binding && r->terms.binding <= l->binding
-				? "a merge drops what has ended with its connection"
 			/* A copy that is over by now may have ended before the others came. */
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);

@@ -9,9 +9,8 @@
 struct t_lock {
 	struct id128 lock_id;
 	struct m_copy copy;
-	/* The source remembers that it was released, or has ended with a connection. */
+	/* The source remembers that it was released. */
 	bool released;
-	uint32_t binding;
 };
 
 /* One snapshot: by this round one node asked another for it. */
