@@ -133,6 +133,14 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			break;
 		}
 	}
+#ifdef LINKED_AS_A_WHOLE
+	if (a->refine) {
+		/* The linker cannot put anything in the place of what the compiler has inlined. */
+		fputs("pawl-sim: --refine needs a build without link-time optimization, such as "
+			"build/release\n", stderr);
+		return false;
+	}
+#endif
 	return good && optind == argc;
 }
 
@@ -176,14 +184,6 @@ int main(int argc, char **argv) {
 		fputs(usage, stderr);
 		return 2;
 	}
-#ifdef LINKED_AS_A_WHOLE
-	if (a.refine) {
-		/* The linker cannot put anything in the place of what the compiler has inlined. */
-		fputs("pawl-sim: --refine needs a build without link-time optimization, such as "
-			"build/release\n", stderr);
-		return 2;
-	}
-#endif
 	if (a.help) {
 		fputs(usage, stdout);
 		return 0;
