@@ -65,6 +65,19 @@ static bool parse_judges(int option, struct arguments *a) {
 	return option == 'g' || option == 'a' || option == 'r' || option == 'R';
 }
 
+/* The linker cannot put anything in the place of what the compiler has inlined. */
+static bool can_refine(const struct arguments *a) {
+#ifdef LINKED_AS_A_WHOLE
+	if (a->refine) {
+		fputs("pawl-sim: --refine needs a build without link-time optimization, such as "
+			"build/release\n", stderr);
+		return false;
+	}
+#endif
+	(void)a;
+	return true;
+}
+
 static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' },
 		{ "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
@@ -133,15 +146,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			break;
 		}
 	}
-#ifdef LINKED_AS_A_WHOLE
-	if (a->refine) {
-		/* The linker cannot put anything in the place of what the compiler has inlined. */
-		fputs("pawl-sim: --refine needs a build without link-time optimization, such as "
-			"build/release\n", stderr);
-		return false;
-	}
-#endif
-	return good && optind == argc;
+	return good && optind == argc && can_refine(a);
 }
 
 static double seconds(void) {
