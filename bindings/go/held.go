@@ -45,9 +45,11 @@ type held struct {
 	cause    *LostError
 	released *engine.Call
 	// Nothing is left to be released: it was handed over, or its client is abandoned.
-	over   bool
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	over bool
+	// The program wants its lease to run out, if it does not release it.
+	abandoned bool
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
 	// Why OnAsked is not called.
 	askedError *fault.Error
 	// Called with the engine's lock, once, when the lock is lost; or nil.

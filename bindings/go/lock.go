@@ -54,7 +54,7 @@ func dropped(h *held) {
 	e := h.c.engine
 	e.Lock()
 	defer e.Unlock()
-	if h.over || h.released != nil || h.cause != nil && h.cause.Released || e.Closed() {
+	if h.over || h.abandoned || h.released != nil || e.Closed() {
 		return
 	}
 	h.letGo()
@@ -200,15 +200,13 @@ func (r *releasing) outcome(ctx context.Context) error {
 }
 
 // Abandon stops trusting the lock, and renews it no more, without a release: the lease runs out by
-// itself. Whoever knows ID may go on with it by Client.Call.
+// itself, also if nobody keeps the Lock. It may still be released.
 func (l *Lock) Abandon() {
 	e := l.h.c.engine
 	e.Lock()
 	defer e.Unlock()
-	if l.h.released == nil {
-		l.h.over = true
-		l.h.forget(nil)
-	}
+	l.h.abandoned = true
+	l.h.forget(nil)
 }
 
 // Extend extends the lock now, with another lease if that is not 0, which later renewals keep. What the

@@ -30,7 +30,9 @@ func (c *Client) Locks(ctx context.Context, keys []string, options ...LockOption
 	s := &LockSet{}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	a := &acquiring{c: c, options: o, several: true}
-	a.onLost = func(*held) func(*LostError) { return func(lost *LostError) { s.cancel(lost) } }
+	// What it refers to must not keep the set from being found dropped.
+	cancel := s.cancel
+	a.onLost = func(*held) func(*LostError) { return func(lost *LostError) { cancel(lost) } }
 	for _, key := range keys {
 		a.wants = append(a.wants, want{key, o.mode()})
 	}

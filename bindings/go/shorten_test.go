@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,15 +219,21 @@ func TestAnAbandonedLockIsNeitherRenewedNorReleased(t *testing.T) {
 		if l.Valid() != 0 || !errors.Is(l.Err(), ErrLost) || l.Context().Err() == nil {
 			t.Errorf("%v %v", l.Valid(), l.Err())
 		}
-		if err := l.Release(t.Context()); err != nil {
-			t.Error(err)
+		time.Sleep(time.Minute)
+		if n := len(f.requests("extend")) + len(f.requests("release")); n != 0 {
+			t.Errorf("%d requests", n)
 		}
+		if err := l.Release(t.Context()); err != nil || len(f.requests("release")) != 1 {
+			t.Errorf("the release after all: %v", err)
+		}
+		lockFor(t, c, Lease(3*time.Second)).Abandon()
+		runtime.GC()
 		time.Sleep(time.Minute)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := len(f.requests("extend")) + len(f.requests("release")); n != 0 {
-			t.Errorf("%d requests", n)
+		if n := len(f.requests("release")); n != 1 {
+			t.Errorf("%d releases", n)
 		}
 	})
 }

@@ -24,7 +24,7 @@ const (
 // An Option sets one thing of a Locker.
 type Option func(*Locker)
 
-// AtLeast keeps the lock of a fire for at least d, however soon the job ends, so that a scheduler
+// AtLeast keeps the key of a fire closed for at least d, however soon the job ends, so that a scheduler
 // whose clock is late by less than d does not run the same fire again. Set it to more than clocks may
 // differ, and to at most half of the shortest time between two fires. The default is 500 ms.
 func AtLeast(d time.Duration) Option { return func(l *Locker) { l.atLeast = d } }
@@ -88,7 +88,7 @@ type run struct {
 	ends   time.Time
 }
 
-// Unlock releases the lock, or has it released when AtLeast is over.
+// Unlock releases the lock. The key stays closed until AtLeast is over, also if this process ends.
 func (r *run) Unlock(ctx context.Context) error {
 	r.locker.mu.Lock()
 	if r.locker.held[r.job] == r.lock {
@@ -96,11 +96,5 @@ func (r *run) Unlock(ctx context.Context) error {
 	}
 	r.locker.mu.Unlock()
 	// The context is that of the job, and canceled when the scheduler stops.
-	ctx = context.WithoutCancel(ctx)
-	left := time.Until(r.ends)
-	if left <= 0 {
-		return r.lock.Release(ctx)
-	}
-	time.AfterFunc(left, func() { _ = r.lock.Release(ctx) })
-	return nil
+	return r.lock.ReleaseAndClose(context.WithoutCancel(ctx), max(0, time.Until(r.ends)))
 }
