@@ -82,7 +82,9 @@ func TestHooksAreToldOfRequestsAndSetTheirTraces(t *testing.T) {
 			}
 		}
 		// What the client does by itself has the client's trace, and no hook is told of it.
+		mu.Lock()
 		told = nil
+		mu.Unlock()
 		l = lockFor(t, c, Lease(3*time.Second))
 		f.serveBy(func(asked) (result, refusal map[string]any) {
 			return nil, map[string]any{"code": "lost", "message": "it was broken"}
@@ -108,16 +110,15 @@ func (f *fakeNodes) requestsOfAll() []asked {
 func TestAskedErrorSaysWhyNobodyIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeNodes(t)
-		refusal := map[string]any{"code": "full", "field": "watches_per_client", "message": "no room"}
-		f.serveBy(func(a asked) (result, refused map[string]any) {
-			if a.method == "watch" {
-				if refusal != nil {
-					return nil, refusal
+		watches := func(said, refusal map[string]any) {
+			f.serveBy(func(a asked) (map[string]any, map[string]any) {
+				if a.method == "watch" {
+					return said, refusal
 				}
-				return map[string]any{"watch": 1}, nil
-			}
-			return f.serve(a)
-		})
+				return f.serve(a)
+			})
+		}
+		watches(nil, map[string]any{"code": "full", "field": "watches_per_client", "message": "no room"})
 		c := f.client()
 		defer c.Abandon()
 		l := lockFor(t, c, OnAsked(func(Asked) {}))
@@ -126,13 +127,13 @@ func TestAskedErrorSaysWhyNobodyIsHeard(t *testing.T) {
 		if err := l.AskedError(); !errors.Is(err, ErrFull) {
 			t.Errorf("without room: %v", err)
 		}
-		refusal = nil
+		watches(map[string]any{"watch": 1}, nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if err := l.AskedError(); err != nil || l.Err() != nil {
 			t.Errorf("with room: %v %v", err, l.Err())
 		}
-		refusal = map[string]any{"code": "denied", "message": "no"}
+		watches(nil, map[string]any{"code": "denied", "message": "no"})
 		refused := lockFor(t, c, OnAsked(func(Asked) {}))
 		time.Sleep(time.Second)
 		asked := len(f.requests("watch"))
