@@ -294,7 +294,7 @@ class Keeper:
         how = _How(connection, connection != lock._binding)
         if lease_ms is not None:
             lock._lease = lease_ms * clock.MS
-        lock_id, call = lock._lock_id, self._extension([lock], how)
+        call = self._extension([lock], how)
         lock._lease = before
         outcome, sent_at = await self._ask(lock, call)
         error = self._judge(outcome)
@@ -303,7 +303,7 @@ class Keeper:
             again.internal, again.connection = True, how.connection
             outcome, sent_at = await self._ask(lock, again, error)
             error = self._judge(outcome)
-        if not self._is_still(lock, lock_id):
+        if not self._is_still(lock, call.params["locks"][0]):
             raise lock._cause or LostError()
         if error is None and lease_ms is not None:
             lock._lease = lease_ms * clock.MS
