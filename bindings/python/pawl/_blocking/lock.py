@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Iterator, Optional, Tuple, Type, TypeVar, Union
 
 from .. import aio
 from .._env.arguments import Bytes, check_callback
@@ -115,11 +115,15 @@ class Lock(_Held):
 
     The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look
     at `valid`. If the lock was lost while the body ran, the end of the `with` raises the cause.
+
+    A lock that the program does not keep is released within about a second after Python has found
+    that, with a ResourceWarning and a line in the log of `pawl`.
     """
 
-    def __init__(self, runner: Runner, lock: aio.Lock) -> None:
+    def __init__(self, runner: Runner, lock: aio.Lock, part_of: Optional[LockSet] = None) -> None:
         super().__init__(runner)
-        self._lock = lock
+        # Whoever keeps one lock of a set keeps the set.
+        self._lock, self._part_of = lock, part_of
 
     def _target(self) -> aio.Lock:
         return self._lock
@@ -230,7 +234,7 @@ class LockSet(_Held):
     def __init__(self, runner: Runner, locks: aio.LockSet) -> None:
         super().__init__(runner)
         self._locks = locks
-        self._each = {lock.key: Lock(runner, lock) for lock in locks}
+        self._each = {lock.key: Lock(runner, lock, self) for lock in locks}
 
     def _target(self) -> aio.LockSet:
         return self._locks
@@ -257,14 +261,31 @@ class LockSet(_Held):
 R = TypeVar("R")
 
 
-def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]],
-            what: str) -> Optional[Callable[[Any, Any], R]]:
-    """Returns a callback that gets the blocking object instead of the asynchronous one."""
-    check_callback(function, what)
-    if function is None:
-        return None
-    wanted = function
-    return contain(lambda inner, said: wanted(box[0], said), what)
+class Box:
+    """Has a blocking lock for the callbacks of the asynchronous one, and does not keep it."""
+
+    def __init__(self) -> None:
+        self.lock: Callable[[], Optional[Lock]] = lambda: None
+
+    def put(self, lock: L) -> L:
+        self.lock = weakref.ref(lock)
+        return lock
+
+    def call(self, function: Optional[Callable[[Any, Any], object]],
+             what: str) -> Optional[Callable[[Any, Any], None]]:
+        """Returns a callback that gets the blocking lock instead of the asynchronous one. Once the
+        program has dropped the lock, it is not called."""
+        check_callback(function, what)
+        if function is None:
+            return None
+        wanted = function
+
+        def call(inner: Any, said: Any) -> None:
+            lock = self.lock()
+            if lock is not None:
+                wanted(lock, said)
+
+        return contain(call, what)
 
 
 def contain(function: Optional[Callable[[Any, Any], R]],

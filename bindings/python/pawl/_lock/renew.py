@@ -8,6 +8,7 @@ import random
 from typing import (
     Any, Callable, Coroutine, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple,
 )
+from weakref import ReferenceType, ref
 
 from .._env import clock
 from .._env.errors import (
@@ -62,6 +63,10 @@ def _batches(locks: List[LeasedLock]) -> Iterator[List[LeasedLock]]:
         yield batch
 
 
+def _kept(lock: ReferenceType[LeasedLock]) -> Optional[LeasedLock]:
+    return lock()
+
+
 def _item(lock: LeasedLock) -> Dict[str, Any]:
     item = {"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // clock.MS,
             "token": lock._token}
@@ -76,7 +81,8 @@ class Keeper:
     def __init__(self, calls: Calls) -> None:
         self._calls, self._failover = calls, calls.failover
         self._loop = asyncio.get_running_loop()
-        self._locks: Dict[LeasedLock, None] = {}
+        # What releases each lock if nobody keeps it. Only references that are not weak keep it.
+        self._locks: Dict[ReferenceType[LeasedLock], Callable[[], object]] = {}
         self._bindings = SessionBindings(self.lose)
         self._timer: Optional[asyncio.TimerHandle] = None
         self._shortest = 0
@@ -91,14 +97,17 @@ class Keeper:
 
     def bound(self) -> bool:
         """Returns whether some lock must have a connection that it is bound to."""
-        return any(lock._binding and lock._renew for lock in self._locks)
+        return any(lock._binding and lock._renew for lock in self.locks())
 
     def locks(self) -> List[LeasedLock]:
-        return list(self._locks)
+        return [lock for lock in map(_kept, self._locks) if lock is not None]
 
-    def add(self, lock: LeasedLock, at_once: bool, connection: int) -> None:
-        """Begins to renew the lock, which is bound to the connection of that number; 0: to none."""
-        self._locks[lock] = None
+    def add(self, lock: LeasedLock, at_once: bool, connection: int,
+            drop: Callable[[], object]) -> None:
+        """Begins to renew the lock, which is bound to the connection of that number; 0: to none.
+        drop: is called within a second after nobody keeps the lock any more, unless it was removed
+        before."""
+        self._locks[ref(lock)] = drop
         lock._binding = 0
         if connection:
             self._bindings.begin(lock, connection)
@@ -108,11 +117,23 @@ class Keeper:
         self._arm()
 
     def remove(self, lock: LeasedLock) -> None:
-        if lock in self._locks:
-            del self._locks[lock]
+        if self._has(lock):
+            del self._locks[ref(lock)]
             lock._renew_at = None
             self._measure()
         self._settle()
+
+    def _has(self, lock: LeasedLock) -> bool:
+        return ref(lock) in self._locks
+
+    def release_dropped(self) -> None:
+        """Releases the locks that nobody keeps any more. Whichever thread has dropped them, this
+        is done here, in that of the loop."""
+        for kept, drop in list(self._locks.items()):
+            if kept() is None:
+                del self._locks[kept]
+                drop()
+                self._measure()
 
     def _settle(self) -> None:
         """Closes the connections that no lock depends on any more."""
@@ -142,7 +163,7 @@ class Keeper:
         """Binds the locks to the new connection at once. Until then the nodes would not notice the
         death of this process."""
         now = clock.now()
-        for lock in self._locks:
+        for lock in self.locks():
             if lock._binding and lock._renew:
                 lock._renew_at = now.boot
         self._renew_due(now)
@@ -161,7 +182,7 @@ class Keeper:
 
     def resume(self, lock: LeasedLock) -> None:
         """Renews the lock again after a transfer that did not happen."""
-        if lock in self._locks and lock._cause is None:
+        if self._has(lock) and lock._cause is None:
             self._schedule(lock, False)
             self._arm()
 
@@ -174,7 +195,7 @@ class Keeper:
         self._bindings.close()
 
     def _measure(self) -> None:
-        self._shortest = min((lock._lease for lock in self._locks), default=0)
+        self._shortest = min((lock._lease for lock in self.locks()), default=0)
 
     def lose(self, lock: LeasedLock, cause: PawlError) -> None:
         lock._lose(cause)
@@ -209,7 +230,7 @@ class Keeper:
             return
         now = clock.now()
         nap = int(NAP_LONGEST * clock.SECOND)
-        for lock in self._locks:
+        for lock in self.locks():
             if lock._suspended:
                 continue
             nap = min(nap, clock.left(lock._deadline, now) - lock._warn)
@@ -221,6 +242,7 @@ class Keeper:
     def _tick(self) -> None:
         self._timer = None
         self._drop_unwanted()
+        self.release_dropped()
         now = clock.now()
         for lock in self.locks():
             if clock.left(lock._deadline, now) <= lock._warn and not lock._suspended:
@@ -246,7 +268,7 @@ class Keeper:
                 else lock._renew_at)
 
     def _renew_due(self, now: clock.Instant) -> None:
-        waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)]
+        waiting = [(lock, asks_at) for lock in self.locks() for asks_at in [self._asks_at(lock)]
                    if asks_at is not None]
         if not any(asks_at <= now.boot for _, asks_at in waiting):
             return
@@ -368,7 +390,7 @@ class Keeper:
     def _is_still(self, lock: LeasedLock, item: Dict[str, Any]) -> bool:
         """Returns whether the answer to this item of a request counts. Once the lease was
         shortened, no answer to an earlier request does."""
-        return (lock in self._locks and lock._lock_id == item["lock_id"] and not lock._suspended
+        return (self._has(lock) and lock._lock_id == item["lock_id"] and not lock._suspended
                 and lock._order == item.get("order", 0))
 
     @staticmethod
@@ -445,7 +467,7 @@ class Keeper:
                 lock._order -= 1
             raise
         finally:
-            if lock in self._locks and lock._lock_id == item["lock_id"]:
+            if self._has(lock) and lock._lock_id == item["lock_id"]:
                 if lock._renew_at is None:
                     self._schedule(lock, True)
                 self._arm()
