@@ -78,7 +78,7 @@ its items do; all else if it is the same. A map with these words alone compares 
 %s
 BESIDES, each case fails if the runner tells a loss twice, or one that no step has awaited; if an
 answer to `valid` is longer than what is left of what nodes have granted, counted from the moment at
-which the request came; if a token is not a string of digits; if the client sends what is no
+which the request came, or of the lease for which it was shortened since; if a token is not a string of digits; if the client sends what is no
 request; or if the runner does not end with status 0.
 """
 

@@ -45,7 +45,7 @@ def readable(value, name=""):
     return plain(value)
 
 
-LOCK_FIELDS = ("key", "lock_id", "lease_ms", "token", "slots", "bond")
+LOCK_FIELDS = ("key", "lock_id", "lease_ms", "token", "slots", "bond", "order", "shorten")
 
 
 class Request:
@@ -78,8 +78,9 @@ class Conversation:
         self.began, self.lines, self.requests, self.problems = now_us(), [], [], []
         self._show = show
         self._changed = asyncio.Event()
-        # Until when a holder may trust its lock, and the last token, by key.
-        self.bounds, self.tokens = {}, {}
+        # Until when a holder may trust its lock, and the last token, by key; and under which number
+        # a lock was shortened last, by lock_id.
+        self.bounds, self.tokens, self.shortened = {}, {}, {}
 
     def note(self, who, text):
         line = "%9.1f ms  %-8s %s" % ((now_us() - self.began) / 1000, who, text)
@@ -300,6 +301,7 @@ class Node:
         connection.last = request
         self.note("<- %s %s" % (request.method, json.dumps(request.params)), connection)
         self.conversation.requests.append(request)
+        answers.note_shortening(self.conversation, request)
         if self.hangs:
             self._unread.append(request)
         else:
