@@ -70,14 +70,16 @@ async def hello(command):
 
 
 async def play(name, case, command, starts, trace):
-    """Plays a case, and returns whether it has passed."""
+    """Plays a case, and returns 1 if it has passed, 0 if it has failed, and None if the language
+    does not have what it is about."""
     began = time.monotonic()
     try:
         one = Play(case, command, starts)
         why = await one.run()
     except BadCase as error:
         raise SystemExit("kit: case %s: %s" % (name, error)) from None
-    lines = ["%s  %s  (%.1f s)" % ("FAIL" if why else "pass", name, time.monotonic() - began)]
+    outcome = "FAIL" if why else "skip" if one.skipped else "pass"
+    lines = ["%s  %s  (%.1f s)" % (outcome, name, time.monotonic() - began)]
     if why:
         lines += ["  why the case is there: " + case["why"], "  " + why]
     if why or trace:
@@ -86,7 +88,7 @@ async def play(name, case, command, starts, trace):
         lines += ["  the runner's standard error:",
                   textwrap.indent(one.runner.errors.decode(errors="replace"), "    ")]
     print("\n".join(lines), flush=True)
-    return not why
+    return None if one.skipped else 0 if why else 1
 
 
 async def play_all(cases, command, level, jobs, trace):
@@ -97,8 +99,8 @@ async def play_all(cases, command, level, jobs, trace):
     async def in_turn(name, case):
         async with turn:
             return await play(name, case, command, starts, trace)
-    passed = await asyncio.gather(*(in_turn(name, case) for name, case in wanted.items()))
-    return sum(passed), len(passed) - sum(passed), len(cases) - len(wanted)
+    came = await asyncio.gather(*(in_turn(name, case) for name, case in wanted.items()))
+    return came.count(1), came.count(0), came.count(None) + len(cases) - len(wanted)
 
 
 async def main(given):

@@ -35,6 +35,10 @@ class Failed(Exception):
     """Something has come that the case does not want."""
 
 
+class NotHere(Exception):
+    """The language of the runner does not have what the case is about."""
+
+
 def kind_of(step):
     return next((kind for kind in STEPS if kind in step), None)
 
@@ -66,6 +70,7 @@ class Play:
                              "folder": self._folder.name})
         self.runner = Runner(command, self.talk, {"PAWL_ENDPOINTS": ",".join(
             node.endpoint for node in self.nodes.values()) or "127.0.0.1:1"})
+        self.skipped = False
         # The commands that run in the background, and the keys of locks, by name.
         self._started, self._keys = {}, {}
 
@@ -91,6 +96,8 @@ class Play:
             if wrong:
                 raise Failed(wrong)
             self._check_problems()
+        except NotHere:
+            self.skipped = True
         except (Failed, RunnerProblem) as error:
             why = str(error)
         finally:
@@ -168,6 +175,8 @@ class Play:
                          % (took, step["at_least_ms"]))
         if said.get("error", {}).get("code") == "unknown_command":
             raise Failed("the runner does not know the command")
+        if said.get("error", {}).get("code") == "no_collector" and step.get("do") == "forget":
+            raise NotHere
         wanted = step.get("either") or [{"ok": step["ok"]} if "ok" in step else
                                         {"error": step["error"]} if "error" in step
                                         else {"ok": {}}]
