@@ -34,15 +34,6 @@ class ByLockId(AsyncCase):
             lock.check()
         self.assertFalse(await lock.release())
 
-    async def test_a_shortened_lock_is_valid_for_less(self):
-        lock = await self.client.lock(self.key, lease=30)
-        await lock.shorten(2)
-        self.assertLess(lock.valid, 2)
-        self.assertLess((await self.client.get(self.key, quorum=True)).valid_at_least, 2)
-        with self.assertRaises(ValueError):
-            await lock.shorten(3)
-        await lock.release()
-
     async def test_the_object_hears_before_any_node_does(self):
         for lock_id in (lambda it: it.upper(), bytes.fromhex):
             lock = await self.lock()

@@ -200,8 +200,8 @@ class Lock(_Held):
     def shorten(self, lease: float) -> None:
         """Makes the lease end within so many seconds from now, and from now on renews the lock for
         that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
-        outcome. After an error the key may be closed to others until the earlier end. A lock with
-        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        outcome. After an error the key may be closed to others until the earlier end. Nodes of
+        release 0.2.0 refuse it."""
         self._runner.run(self._lock.shorten, lease)
 
     def transfer(self, to: Bytes) -> None:
@@ -250,6 +250,10 @@ class LockSet(_Held):
 
     def __len__(self) -> int:
         return len(self._each)
+
+    def shorten(self, lease: float) -> None:
+        """Shortens all of them; see Lock.shorten. Raises the first error."""
+        self._runner.run(self._locks.shorten, lease)
 
     def release(self) -> None:
         """Stops trusting all of them at once, and then releases them. Once this has begun, no

@@ -308,18 +308,20 @@ class Lock(LeasedLock, Holding):
     async def shorten(self, lease: float) -> None:
         """Makes the lease end within so many seconds from now, and from now on renews the lock for
         that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
-        outcome. After an error the key may be closed to others until the earlier end. A lock with
-        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        outcome. After an error the key may be closed to others until the earlier end. Nodes of
+        release 0.2.0 refuse it."""
         lease_ms = to_ms(lease, "lease")
+        self._check_shorten(lease_ms)
+        await self._client._keeper.shorten([self], lease_ms)
+
+    def _check_shorten(self, lease_ms: int) -> None:
         self.check()
-        if self._options.release_on_disconnect:
-            raise ValueError("shorten: a lock with release_on_disconnect keeps its lease")
         if not 0 < lease_ms * clock.MS <= self._lease:
             raise ValueError("shorten: the lease is %g seconds, and becomes no longer, nor 0" % (
                 self._lease / clock.SECOND))
-        if self._suspended:
-            raise BusyError("the lock is just being transferred")
-        await self._client._keeper.shorten(self, lease_ms)
+        if self._suspended or self._claiming:
+            raise BusyError("the lock is just being %s: call shorten again later" % (
+                "transferred" if self._suspended else "bound to another connection"))
 
     async def transfer(self, to: Bytes) -> None:
         """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.

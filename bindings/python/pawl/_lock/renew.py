@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 
 from .._env import clock
 from .._env.errors import (
-    BadRequestError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
+    BadRequestError, BusyError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
     ProtocolError, RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError,
     from_wire,
 )
@@ -42,9 +42,12 @@ class _How(NamedTuple):
     # The number of the only connection that may carry it, for locks that are bound to that
     # connection or are to be bound to it; 0: any connection.
     connection: int
-    # The extension binds the locks to that connection, so it is not sent with deadline_kept
-    # (docs/protocol.md, Release on disconnect).
+    # The extension names the session binding: it binds the locks to that connection, or they were
+    # shortened.
     binds: bool
+    # The client keeps the deadline. If an extension binds a lock to another connection, it does not
+    # (docs/protocol.md, Release on disconnect), unless the lock was shortened.
+    kept: bool
 
 
 def _batches(locks: List[LeasedLock]) -> Iterator[List[LeasedLock]]:
@@ -67,12 +70,15 @@ def _kept(lock: ReferenceType[LeasedLock]) -> Optional[LeasedLock]:
     return lock()
 
 
-def _item(lock: LeasedLock) -> Dict[str, Any]:
+def _item(lock: LeasedLock, how: _How) -> Dict[str, Any]:
     item = {"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // clock.MS,
             "token": lock._token}
     if lock._slots:
         item["slots"] = list(lock._slots)
-    if lock._order:
+    # The connections and the shortenings of a lock are counted together.
+    if how.binds:
+        item["bond"] = how.connection + lock._order
+    elif lock._order:
         item["order"] = lock._order
     return item
 
@@ -278,8 +284,7 @@ class Keeper:
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
-                connection = self._failover.connection if lock._binding else 0
-                due.setdefault(_How(connection, connection != lock._binding), []).append(lock)
+                due.setdefault(self._how(lock), []).append(lock)
         for how, locks in due.items():
             for batch in _batches(locks):
                 self._begin(self._extend(batch, how))
@@ -291,13 +296,19 @@ class Keeper:
 
     # ---- extending ----
 
+    def _how(self, lock: LeasedLock) -> _How:
+        """Returns how the lock is extended now."""
+        connection = self._failover.connection if lock._binding else 0
+        moves, shortened = connection != lock._binding, lock._order > 0
+        return _How(connection, moves or bool(connection and shortened), not moves or shortened)
+
+    def _check_connected(self, lock: LeasedLock) -> None:
+        if lock._binding and not self._failover.connection:
+            raise self._failover.trouble or UnreachableError()
+
     def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
-        items: List[Dict[str, Any]] = []
-        for lock in batch:
-            items.append(_item(lock))
-            if how.binds:
-                items[-1]["bond"] = how.connection
-        params: Dict[str, Any] = {"locks": items, "deadline_kept": not how.binds}
+        params: Dict[str, Any] = {"locks": [_item(lock, how) for lock in batch],
+                                  "deadline_kept": how.kept}
         parties = {lock._party for lock in batch}
         if len(parties) == 1:
             # A node that did not grant the locks learns it so.
@@ -309,11 +320,8 @@ class Keeper:
     async def extend(self, lock: LeasedLock, lease_ms: Optional[int]) -> None:
         """Extends the lock now, beside what is done at a third of its lease. Raises the error if
         that fails."""
-        before = lock._lease
-        connection = self._failover.connection if lock._binding else 0
-        if lock._binding and not connection:
-            raise self._failover.trouble or UnreachableError()
-        how = _How(connection, connection != lock._binding)
+        self._check_connected(lock)
+        before, version, how = lock._lease, lock._version, self._how(lock)
         if lease_ms is not None:
             lock._lease = lease_ms * clock.MS
         call = self._extension([lock], how)
@@ -325,7 +333,9 @@ class Keeper:
             again.internal, again.connection = True, how.connection
             outcome, sent_at = await self._ask(lock, again, error)
             error = self._judge(outcome)
-        if not self._is_still(lock, call.params["locks"][0]):
+        if self._has(lock) and lock._lock_id == version[0] and lock._order != version[1]:
+            raise BusyError("the lease was shortened meanwhile, and the answer does not count")
+        if not self._is_still(lock, version):
             raise lock._cause or LostError()
         if error is None and lease_ms is not None:
             lock._lease = lease_ms * clock.MS
@@ -348,8 +358,7 @@ class Keeper:
     async def _extend(self, batch: List[LeasedLock], how: _How,
                       moved: Optional[PawlError] = None) -> None:
         """moved: a node has said that these locks are to be extended elsewhere."""
-        call = self._extension(batch, how)
-        items: List[Dict[str, Any]] = call.params["locks"]
+        call, versions = self._extension(batch, how), [lock._version for lock in batch]
         now = clock.now()
         longest = max(clock.left(lock._deadline, now) for lock in batch) / clock.SECOND
         outcomes: List[Any] = []
@@ -364,7 +373,7 @@ class Keeper:
         if isinstance(failure, DeniedError) and len(batch) > 1:
             # A node refuses a request as a whole if this client may not extend one of its locks. So
             # that the others stay held, each half is asked for by itself.
-            still = [lock for i, lock in enumerate(batch) if self._is_still(lock, items[i])]
+            still = [lock for i, lock in enumerate(batch) if self._is_still(lock, versions[i])]
             for half in still[:len(batch) // 2], still[len(batch) // 2:]:
                 if half:
                     self._begin(self._extend(half, how))
@@ -373,7 +382,7 @@ class Keeper:
         elsewhere: Dict[Tuple[str, ...], List[Tuple[LeasedLock, MovedError]]] = {}
         for i, lock in enumerate(batch):
             why = errors[i] if i < len(errors) else None
-            if not self._is_still(lock, items[i]):
+            if not self._is_still(lock, versions[i]):
                 continue
             if isinstance(why, MovedError) and moved is None and not call.moved:
                 elsewhere.setdefault(why.endpoints, []).append((lock, why))
@@ -387,11 +396,9 @@ class Keeper:
             self.move_on(NoQuorumError())
         self._arm()
 
-    def _is_still(self, lock: LeasedLock, item: Dict[str, Any]) -> bool:
-        """Returns whether the answer to this item of a request counts. Once the lease was
-        shortened, no answer to an earlier request does."""
-        return (self._has(lock) and lock._lock_id == item["lock_id"] and not lock._suspended
-                and lock._order == item.get("order", 0))
+    def _is_still(self, lock: LeasedLock, version: Tuple[str, int]) -> bool:
+        """Returns whether the answer to a request of that version of the lock counts."""
+        return self._has(lock) and lock._version == version and not lock._suspended
 
     @staticmethod
     def _judge(outcome: Any) -> Optional[PawlError]:
@@ -415,7 +422,7 @@ class Keeper:
             self.lose(lock, LostError(error.message, error.details))
         elif isinstance(error, DeniedError):
             self.lose(lock, error)
-        elif (isinstance(error, UnsureError) and how.binds
+        elif (isinstance(error, UnsureError) and not how.kept
               and how.connection == self._failover.connection and not lock._claiming):
             lock._claiming = True
             self._begin(self._claim(lock, how))
@@ -439,8 +446,21 @@ class Keeper:
         lock._warn = lease_ms // 6 * clock.MS if usual else min(lock._warn, lock._lease // 2)
         self._measure()
 
-    async def shorten(self, lock: LeasedLock, lease_ms: int) -> None:
-        """Gives up the trust in any later end, and then asks for the shorter lease."""
+    async def shorten(self, locks: List[LeasedLock], lease_ms: int) -> None:
+        """Gives up the trust in any later end of all these locks, and then asks for the shorter
+        lease. Raises the first error."""
+        for lock in locks:
+            self._check_connected(lock)
+        for lock in locks:
+            self._give_up_later_end(lock, lease_ms)
+        begun = [self._begin_shortening(lock) for lock in locks]
+        self._arm()
+        outcomes = await asyncio.gather(*begun, return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    def _give_up_later_end(self, lock: LeasedLock, lease_ms: int) -> None:
         self._set_lease(lock, lease_ms)
         lock._order += 1
         now = clock.now()
@@ -448,36 +468,43 @@ class Keeper:
         trusted = now.plus(lock._lease - lock._lease // 8)
         if clock.left(trusted, now) < clock.left(lock._deadline, now):
             lock._deadline = trusted
-        lock._renew_at = None
-        self._arm()
-        item = _item(lock)
-        call = Call("extend", {**item, "shorten": True, "deadline_kept": True,
+
+    def _begin_shortening(self, lock: LeasedLock) -> Coroutine[Any, Any, None]:
+        how = self._how(lock)
+        call = Call("extend", {**_item(lock, how), "shorten": True, "deadline_kept": True,
                                "party": lock._party})
+        call.connection = how.connection
+        self._schedule(lock, False)
         try:
-            answer = await self._calls.run(call, lease_ms / 1000)
-            if self._is_still(lock, item):
-                self._extended(lock, answer.result, answer.sent_at, _How(0, False))
-        except (LostError, NotFoundError) as error:
-            if self._is_still(lock, item):
-                self.lose(lock, LostError(error.message, error.details))
-            raise
-        except BadRequestError:
-            if lock._order == item["order"] and call.sends == 1:
+            self._calls.start(call, lock._lease / clock.SECOND)
+        except PawlError as error:
+            call.finish(None, error)
+        return self._end_shortening(lock, lock._version, how, call)
+
+    async def _end_shortening(self, lock: LeasedLock, version: Tuple[str, int], how: _How,
+                              call: Call) -> None:
+        outcome: Any
+        try:
+            answer = await self._calls.wait(call)
+            outcome = answer.result
+        except PawlError as error:
+            outcome, answer = error, Answer({}, clock.now())
+        if self._is_still(lock, version):
+            if isinstance(outcome, BadRequestError) and call.sends == 1:
                 # Nothing was done: a node of release 0.2.0 does not know the parameters.
                 lock._order -= 1
-            raise
-        finally:
-            if self._has(lock) and lock._lock_id == item["lock_id"]:
-                if lock._renew_at is None:
-                    self._schedule(lock, True)
-                self._arm()
+            self._extended(lock, outcome, answer.sent_at, how)
+            self._arm()
+        why = self._judge(outcome)
+        if why is not None:
+            raise lock._cause or why
 
     async def _claim(self, lock: LeasedLock, how: _How) -> None:
         """Acquires the lock again under its lock_id, which binds it to the connection. This is
         needed when too few masters still *had* the lock: some have learned it anew after a restart
         or a pause, so another holder may have come in between (docs/protocol.md, Extend). The lock
         may have a higher token afterwards."""
-        lock_id = lock._lock_id
+        version = lock._version
         call = Call("acquire", lock._claim())
         call.internal, call.connection = True, how.connection
         outcome: Any
@@ -488,7 +515,7 @@ class Keeper:
             outcome, answer = error, Answer({}, clock.now())
         except PawlError as error:  # The error leaves open whether the lock is held.
             outcome, answer = UnsureError(error.message), Answer({}, clock.now())
-        if self._is_still(lock, {"lock_id": lock_id}):
+        if self._is_still(lock, version):
             self._extended(lock, outcome, answer.sent_at, how)
             self._arm()
         lock._claiming = False
