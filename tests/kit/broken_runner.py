@@ -179,6 +179,90 @@ def names_no_permit_numbers(runner):
     change_extensions(runner, lambda item: item.pop("slots", None))
 
 
+def trusts_a_lease_until_it_is_shortened(runner):
+    from pawl._lock.renew import Keeper
+    give_up = Keeper._give_up_later_end
+
+    def trust_on(self, lock, lease_ms):
+        deadline = lock._deadline
+        give_up(self, lock, lease_ms)
+        lock._deadline = deadline
+    Keeper._give_up_later_end = trust_on
+
+
+def counts_answers_to_what_was_asked_before_a_shortening(runner):
+    from pawl._lock.leased import LeasedLock
+    LeasedLock._version = property(lambda self: (self._lock_id, 0))
+
+
+def names_no_order_after_a_shortening(runner):
+    change_extensions(runner, lambda item: item.pop("order", None))
+
+
+def names_the_same_order_for_ever(runner):
+    from pawl._lock import renew
+    item = renew._item
+    renew._item = lambda lock, how: {name: min(value, 1) if name == "order" else value
+                                     for name, value in item(lock, how).items()}
+
+
+def counts_shortenings_over_all_acquisitions(runner):
+    from pawl._lock.leased import LeasedLock
+    orders = []
+
+    def set_order(self, order):
+        orders.append(order)
+    LeasedLock._order = property(lambda self: max(orders), set_order)
+
+
+def forgets_an_order_after_an_error(runner):
+    from pawl._env.errors import BadRequestError
+    from pawl._request.calls import Calls
+    wait = Calls.wait
+
+    async def fail(self, call):
+        try:
+            return await wait(self, call)
+        except runner.pawl.NoQuorumError as error:
+            raise BadRequestError(error.message) from error
+    Calls.wait = fail
+
+
+def keeps_an_order_that_was_refused(runner):
+    from pawl._lock import renew
+    renew.BadRequestError = ()
+
+
+def closes_no_key(runner):
+    release = runner.pawl.aio.Lock.release
+    runner.pawl.aio.Lock.release = lambda self, close=0: release(self)
+
+
+def closes_a_key_with_each_release(runner):
+    release = runner.pawl.aio.Lock.release
+    runner.pawl.aio.Lock.release = lambda self, close=0: release(self, close=close or 0.1)
+
+
+def closes_no_key_when_it_repeats(runner):
+    from pawl._request.call import Call
+    body = Call.body
+
+    def forget(self, *where):
+        said = body(self, *where)
+        return {k: v for k, v in said.items() if k != "close_ms" or not self.sends}
+    Call.body = forget
+
+
+def keeps_what_the_program_has_dropped(runner):
+    from pawl._lock.renew import Keeper
+    kept, add = [], Keeper.add
+
+    def keep(self, lock, *more):
+        kept.append(lock)
+        add(self, lock, *more)
+    Keeper.add = keep
+
+
 def refuses_unknown_fields(runner):
     from pawl._request import calls
     response = calls.Calls._on_response

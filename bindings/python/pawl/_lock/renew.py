@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 
 from .._env import clock
 from .._env.errors import (
-    BadRequestError, BusyError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
+    BadRequestError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
     ProtocolError, RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError,
     from_wire,
 )
@@ -333,8 +333,8 @@ class Keeper:
             again.internal, again.connection = True, how.connection
             outcome, sent_at = await self._ask(lock, again, error)
             error = self._judge(outcome)
-        if self._has(lock) and lock._lock_id == version[0] and lock._order != version[1]:
-            raise BusyError("the lease was shortened meanwhile, and the answer does not count")
+        if self._has(lock) and lock._lock_id == version[0] and lock._version != version:
+            raise UnsureError("the lease was shortened meanwhile, and the answer does not count")
         if not self._is_still(lock, version):
             raise lock._cause or LostError()
         if error is None and lease_ms is not None:
