@@ -263,6 +263,53 @@ def keeps_what_the_program_has_dropped(runner):
     Keeper.add = keep
 
 
+def change_tls(change):
+    from pawl._link import tls_files
+    context = tls_files._context
+
+    def changed(*files):
+        made = context(*files)
+        change(made)
+        return made
+    tls_files._context = changed
+
+
+def does_not_look_whom_a_certificate_is_for(runner):
+    change_tls(lambda context: setattr(context, "check_hostname", False))
+
+
+def trusts_every_certificate(runner):
+    import ssl
+
+    def trust(context):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    change_tls(trust)
+
+
+def trusts_certificates_for_ever(runner):
+    import ssl
+    no_check_time = 0x200000  # X509_V_FLAG_NO_CHECK_TIME
+    change_tls(lambda context: setattr(context, "verify_flags",
+                                       ssl.VerifyFlags(context.verify_flags | no_check_time)))
+
+
+def shows_no_certificate(runner):
+    from pawl._link import tls_files
+    context = tls_files._context
+    tls_files._context = lambda ca, cert, key: context(ca, None, None)
+
+
+def takes_a_refusal_for_a_lost_connection(runner):
+    from pawl._link import link
+    link.is_tls_problem = lambda error: False
+
+
+def goes_on_without_tls(runner):
+    from pawl._link import failover
+    named = failover.named_endpoints
+    failover.named_endpoints = lambda said, over_tls, has_tls: named(said, False, has_tls)
+
+
 def refuses_unknown_fields(runner):
     from pawl._request import calls
     response = calls.Calls._on_response

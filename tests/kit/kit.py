@@ -26,6 +26,7 @@ import sys
 import textwrap
 import time
 
+import certificates
 import language
 from play import Play
 from runner import Runner, RunnerProblem, command_of
@@ -95,6 +96,7 @@ async def play_all(cases, command, level, jobs, trace):
     """Returns how many cases have passed, failed and been skipped."""
     wanted = {name: case for name, case in cases.items() if case["level"] <= level}
     turn, starts = asyncio.Semaphore(jobs), asyncio.Semaphore(os.cpu_count() or 1)
+    certificates.folder()  # It takes a moment, in which no case is to run.
 
     async def in_turn(name, case):
         async with turn:

@@ -5,6 +5,7 @@ import json
 import tempfile
 import time
 
+import certificates
 from matching import differs
 from runner import Runner, RunnerProblem
 from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_us
@@ -13,6 +14,8 @@ from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_u
 # to say hello.
 WITHIN_MS, LIMIT_S, HELLO_S = 20_000, 60, 120
 CASE_FIELDS = {"level", "why", "nodes", "steps"}
+# What a case may have besides.
+MORE_FIELDS = {"tls", "client"}
 # The fields of each kind of step, by the field that names the kind. A step with `do` has the
 # parameters of its command besides.
 STEPS = {
@@ -45,8 +48,10 @@ def kind_of(step):
 
 def check_case(case):
     """Raises BadCase if the case is not written in the language of cases."""
-    if set(case) != CASE_FIELDS or case["level"] not in (1, 2, 3, 4):
-        raise BadCase("a case has level (1 to 4), why, nodes and steps, and nothing else")
+    if set(case) - MORE_FIELDS != CASE_FIELDS or case["level"] not in (1, 2, 3, 4):
+        raise BadCase("a case has level (1 to 4), why, nodes and steps, perhaps tls and client, and "
+                      "nothing else")
+    check_tls(case)
     names = set(case["nodes"]) | {"*"}
     for number, step in enumerate(case["steps"], 1):
         kind = kind_of(step)
@@ -55,6 +60,17 @@ def check_case(case):
                           % (number, json.dumps(step)))
         if "node" in STEPS[kind] and step.get("node", "*") not in names:
             raise BadCase("step %d: there is no node %r" % (number, step["node"]))
+
+
+def check_tls(case):
+    for node, kind in case.get("tls", {}).items():
+        if node not in case["nodes"] or kind not in certificates.NODES:
+            raise BadCase("tls: there is no node %r, or it cannot be %r" % (node, kind))
+    client = case.get("client", {})
+    if (set(client) - {"certificate", "server_name"}
+            or client.get("certificate", "right") not in certificates.OF_CLIENTS):
+        raise BadCase("client: it has a certificate that is one of %s, and a server_name" % (
+            ", ".join(certificates.OF_CLIENTS)))
 
 
 class Play:
@@ -68,8 +84,10 @@ class Play:
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
         self._fill = filler({**{name: node.endpoint for name, node in self.nodes.items()},
                              "folder": self._folder.name})
-        self.runner = Runner(command, self.talk, {"PAWL_ENDPOINTS": ",".join(
-            node.endpoint for node in self.nodes.values()) or "127.0.0.1:1"})
+        self.runner = Runner(command, self.talk, {
+            "PAWL_ENDPOINTS": ",".join(node.endpoint for node in self.nodes.values())
+            or "127.0.0.1:1",
+            **(certificates.environment(case.get("client", {})) if "tls" in case else {})})
         self.skipped = False
         # The commands that run in the background, and the keys of locks, by name.
         self._started, self._keys = {}, {}

@@ -12,6 +12,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import certificates  # noqa: E402
 import kit  # noqa: E402
 import messages  # noqa: E402
 from matching import WORDS, differs  # noqa: E402
@@ -63,6 +64,14 @@ MISTAKES = {
     "keeps_what_the_program_has_dropped": ["forgotten_lock_is_released",
                                            "forgotten_lock_that_listens_is_released",
                                            "forgotten_set_is_released"],
+    "does_not_look_whom_a_certificate_is_for": ["tls_other_name", "tls_other_server_name"],
+    "trusts_every_certificate": ["tls_unknown_authority", "tls_a_refused_node_is_left"],
+    "trusts_certificates_for_ever": ["tls_expired"],
+    "shows_no_certificate": ["tls_client_certificate", "moved_over_tls"],
+    "takes_a_refusal_for_a_lost_connection": [
+        "tls_client_certificate_is_missing", "tls_client_certificate_of_an_unknown_authority",
+        "tls_and_a_node_without_tls", "tls_and_a_server_of_http"],
+    "goes_on_without_tls": ["moved_from_tls_to_an_endpoint_without"],
     "refuses_unknown_fields": ["unknown_fields"],
     "does_not_follow": ["moved_is_followed", "moved_locks_of_an_extend"],
     "follows_for_ever": ["moved_twice", "moved_back"],
@@ -79,6 +88,7 @@ MISTAKES = {
 def outcomes(asked, jobs):
     """Plays cases, given as pairs of a mistake and a case. Returns why each has failed."""
     cases = kit.load()
+    certificates.folder()
 
     async def play_all():
         turn, starts = asyncio.Semaphore(jobs), asyncio.Semaphore(os.cpu_count() or 1)
@@ -127,8 +137,11 @@ class Cases(unittest.TestCase):
     def test_mistakes_in_cases_are_named(self):
         good = {"level": 1, "why": "w", "nodes": {"a": []}, "steps": []}
         check_case(good)
+        check_case({**good, "tls": {"a": "expired"}, "client": {"certificate": "right"}})
         for change in ({"level": 5}, {"more": 1}, {"steps": [{"request": "get", "nobody": 1}]},
-                       {"steps": [{"waits": 1}]}, {"steps": [{"play": "stop", "node": "z"}]}):
+                       {"steps": [{"waits": 1}]}, {"steps": [{"play": "stop", "node": "z"}]},
+                       {"tls": {"z": "right"}}, {"tls": {"a": "wrong"}},
+                       {"client": {"certificate": "left"}}, {"client": {"certificates": "right"}}):
             with self.assertRaises(BadCase):
                 check_case({**good, **change})
         with self.assertRaises(BadCase):
@@ -137,7 +150,7 @@ class Cases(unittest.TestCase):
     def test_explain_prints_the_whole_language(self):
         run = subprocess.run([sys.executable, os.path.join(HERE, "kit.py"), "--explain"],
                              capture_output=True, text=True, check=True)
-        for word in [*WORDS, *STEPS, *set().union(*STEPS.values())]:
+        for word in [*WORDS, *STEPS, *set().union(*STEPS.values()), *certificates.NODES]:
             self.assertRegex(run.stdout, r"\b%s\b" % word)
 
 
