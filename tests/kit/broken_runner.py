@@ -145,8 +145,8 @@ def extends_late(runner):
 
 
 def extends_each_lock_by_itself(runner):
-    from pawl._lock import renew
-    renew.BATCH_MAX = 1
+    from pawl._lock import extension
+    extension.BATCH_MAX = 1
 
 
 def gives_up_at_the_first_failed_extension(runner):
@@ -201,8 +201,8 @@ def names_no_order_after_a_shortening(runner):
 
 def names_the_same_order_for_ever(runner):
     from pawl._lock import renew
-    item = renew._item
-    renew._item = lambda lock, how: {name: min(value, 1) if name == "order" else value
+    item = renew.item
+    renew.item = lambda lock, how: {name: min(value, 1) if name == "order" else value
                                      for name, value in item(lock, how).items()}
 
 

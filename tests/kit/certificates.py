@@ -70,7 +70,7 @@ def context(kind):
 
 
 def environment(client):
-    """Returns the variables for a client: `client` may name its `certificate`, and `server_name`."""
+    """Returns the variables for a client, which may name its `certificate` and a `server_name`."""
     found = {"PAWL_CACERT": _path("authority.crt")}
     if "certificate" in client:
         name = "client_" + client["certificate"]

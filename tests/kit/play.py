@@ -8,7 +8,7 @@ import time
 import certificates
 from matching import differs
 from runner import Runner, RunnerProblem
-from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_us
+from scripted_node import BadCase, Conversation, Rule, environment, filler, make_nodes, now_us
 
 # How long a step may take if the case does not say so, and at most; and how long a runner may take
 # to say hello.
@@ -49,8 +49,8 @@ def kind_of(step):
 def check_case(case):
     """Raises BadCase if the case is not written in the language of cases."""
     if set(case) - MORE_FIELDS != CASE_FIELDS or case["level"] not in (1, 2, 3, 4):
-        raise BadCase("a case has level (1 to 4), why, nodes and steps, perhaps tls and client, and "
-                      "nothing else")
+        raise BadCase("a case has level (1 to 4), why, nodes and steps, perhaps tls and client, "
+                      "and nothing else")
     check_tls(case)
     names = set(case["nodes"]) | {"*"}
     for number, step in enumerate(case["steps"], 1):
@@ -84,10 +84,7 @@ class Play:
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
         self._fill = filler({**{name: node.endpoint for name, node in self.nodes.items()},
                              "folder": self._folder.name})
-        self.runner = Runner(command, self.talk, {
-            "PAWL_ENDPOINTS": ",".join(node.endpoint for node in self.nodes.values())
-            or "127.0.0.1:1",
-            **(certificates.environment(case.get("client", {})) if "tls" in case else {})})
+        self.runner = Runner(command, self.talk, environment(case, self.nodes))
         self.skipped = False
         # The commands that run in the background, and the keys of locks, by name.
         self._started, self._keys = {}, {}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scripted_node.py CASE.json: plays the nodes of a case on ports of 127.0.0.1, prints their
-endpoints, and then each message, until it is interrupted. So a client can be watched by hand.
+"""scripted_node.py CASE.json: plays the nodes of a case on ports of 127.0.0.1, prints the variables
+for a client, and then each message, until it is interrupted. So a client can be watched by hand.
 
 The classes here are what kit.py plays its cases with. A node answers by rules; `kit.py --explain`
 prints what rules can say."""
@@ -417,7 +417,8 @@ async def _show(path):
     nodes = make_nodes(case, talk)
     for node in nodes.values():
         await node.start()
-    print("PAWL_ENDPOINTS=" + ",".join(node.endpoint for node in nodes.values()), flush=True)
+    for name, value in environment(case, nodes).items():
+        print("%s=%s" % (name, value), flush=True)
     shown = 0
     while True:
         for problem in talk.problems[shown:]:
@@ -438,6 +439,13 @@ def filler(names):
             value = {key: fill(one) for key, one in value.items()}
         return value
     return fill
+
+
+def environment(case, nodes):
+    """Returns the variables for the client of a case."""
+    endpoints = ",".join(node.endpoint for node in nodes.values()) or "127.0.0.1:1"
+    return {"PAWL_ENDPOINTS": endpoints,
+            **(certificates.environment(case.get("client", {})) if "tls" in case else {})}
 
 
 def make_nodes(case, talk):

@@ -11,10 +11,10 @@ GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mod
 
 class Script:
     """A node. `answers` maps each method to a function of the parameters, which returns the result,
-    a Refuse, or one of the constants; what gets LATER, `answer_late` answers. `asked` has all requests so far, and `ended` the number of
-    connections that the client has used for requests and has ended. (It ends spare connections,
-    over which it sends nothing but pings, whenever it likes.) at_end: is called when it has ended
-    one of them."""
+    a Refuse, or one of the constants; `answer_late` answers what has got LATER. `asked` has all
+    requests so far, and `ended` the number of connections that the client has used for requests and
+    has ended. (It ends spare connections, over which it sends nothing but pings, whenever it
+    likes.) at_end: is called when it has ended one of them."""
 
     SILENT, HANG_UP, GARBAGE, LATER = "silent", "hang up", "garbage", "later"
 

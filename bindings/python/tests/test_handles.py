@@ -8,7 +8,7 @@ import pawl
 from nodes import AsyncCase
 from pawl._env import clock
 from pawl._link.msgpack import pack
-from pawl._lock import renew
+from pawl._lock.extension import batches
 from pawl._lock.leased import LeasedLock
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
@@ -121,7 +121,7 @@ class Renewals(ScriptedCase):
 
         for count, key, slots in ((2500, 4, 0), (1000, 1024, 128), (1000, 65536, 0), (1, 10, 128),
                                   (999, 4, 53), (0, 0, 0)):
-            found = list(renew._batches(locks(count, key, slots)))
+            found = list(batches(locks(count, key, slots)))
             self.assertEqual(sum(map(len, found)), count)
             for batch in found:
                 said = [{"key": lock._key, "lock_id": "0" * 32, "lease_ms": 1 << 40,

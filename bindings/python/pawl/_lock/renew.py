@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import (
-    Any, Callable, Coroutine, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple,
-)
+from typing import Any, Callable, Coroutine, Dict, List, Optional, Set, Tuple
 from weakref import ReferenceType, ref
 
 from .._env import clock
@@ -20,74 +18,22 @@ from .._env.tasks import background
 from .._link.link import Link
 from .._request.call import Answer, Call
 from .._request.calls import Calls
+from .extension import How, batches, item
 from .leased import LeasedLock
 from .session_binding import SessionBindings
 from .wanted import Wanted
 
-# One request to extend has at most so many locks, objects and bytes of keys: a node reads 65,536
-# objects and 4 MiB. A lock is a map of up to six pairs, one of which lists its permit numbers
-# (src/client/request/request_copy.h has the same bounds).
-BATCH_MAX = 1000
-BATCH_OBJECTS, OBJECTS_OF_LOCK = (1 << 16) - 256, 1 + 2 * 6
-BATCH_BYTES = 3 << 20
 RETRY_LEAST = 10 * clock.MS
 # The loop's own clock stands still while the machine sleeps. So the two clocks that count are read
 # at least once in this many seconds.
 NAP_LONGEST = 1.0
 
 
-class _How(NamedTuple):
-    """How an extension is sent. Extensions of the same kind go into one request."""
-
-    # The number of the only connection that may carry it, for locks that are bound to that
-    # connection or are to be bound to it; 0: any connection.
-    connection: int
-    # The extension names the session binding: it binds the locks to that connection, or they were
-    # shortened.
-    binds: bool
-    # The client keeps the deadline. If an extension binds a lock to another connection, it does not
-    # (docs/protocol.md, Release on disconnect), unless the lock was shortened.
-    kept: bool
-
-
-def _batches(locks: List[LeasedLock]) -> Iterator[List[LeasedLock]]:
-    """Yields the locks in lists that fit into one request each."""
-    batch: List[LeasedLock] = []
-    objects = size = 0
-    for lock in locks:
-        own = OBJECTS_OF_LOCK + len(lock._slots)
-        if batch and (len(batch) == BATCH_MAX or objects + own > BATCH_OBJECTS
-                      or size + len(lock._key) > BATCH_BYTES):
-            yield batch
-            batch, objects, size = [], 0, 0
-        batch.append(lock)
-        objects, size = objects + own, size + len(lock._key)
-    if batch:
-        yield batch
-
-
-def _kept(lock: ReferenceType[LeasedLock]) -> Optional[LeasedLock]:
-    return lock()
-
-
-def _item(lock: LeasedLock, how: _How) -> Dict[str, Any]:
-    item = {"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // clock.MS,
-            "token": lock._token}
-    if lock._slots:
-        item["slots"] = list(lock._slots)
-    # The connections and the shortenings of a lock are counted together.
-    if how.binds:
-        item["bond"] = how.connection + lock._order
-    elif lock._order:
-        item["order"] = lock._order
-    return item
-
-
 class Keeper:
     def __init__(self, calls: Calls) -> None:
         self._calls, self._failover = calls, calls.failover
         self._loop = asyncio.get_running_loop()
-        # What releases each lock if nobody keeps it. Only references that are not weak keep it.
+        # The locks, which this does not keep, each with what releases it once nobody keeps it.
         self._locks: Dict[ReferenceType[LeasedLock], Callable[[], object]] = {}
         self._bindings = SessionBindings(self.lose)
         self._timer: Optional[asyncio.TimerHandle] = None
@@ -106,7 +52,7 @@ class Keeper:
         return any(lock._binding and lock._renew for lock in self.locks())
 
     def locks(self) -> List[LeasedLock]:
-        return [lock for lock in map(_kept, self._locks) if lock is not None]
+        return [lock for lock in (kept() for kept in self._locks) if lock is not None]
 
     def add(self, lock: LeasedLock, at_once: bool, connection: int,
             drop: Callable[[], object]) -> None:
@@ -280,13 +226,13 @@ class Keeper:
             return
         # Locks that will be due within an eighth of their lease are extended as well, so that locks
         # which began at different times are soon due together.
-        due: Dict[_How, List[LeasedLock]] = {}
+        due: Dict[How, List[LeasedLock]] = {}
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
                 due.setdefault(self._how(lock), []).append(lock)
         for how, locks in due.items():
-            for batch in _batches(locks):
+            for batch in batches(locks):
                 self._begin(self._extend(batch, how))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -296,18 +242,18 @@ class Keeper:
 
     # ---- extending ----
 
-    def _how(self, lock: LeasedLock) -> _How:
+    def _how(self, lock: LeasedLock) -> How:
         """Returns how the lock is extended now."""
         connection = self._failover.connection if lock._binding else 0
         moves, shortened = connection != lock._binding, lock._order > 0
-        return _How(connection, moves or bool(connection and shortened), not moves or shortened)
+        return How(connection, moves or bool(connection and shortened), not moves or shortened)
 
     def _check_connected(self, lock: LeasedLock) -> None:
         if lock._binding and not self._failover.connection:
             raise self._failover.trouble or UnreachableError()
 
-    def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
-        params: Dict[str, Any] = {"locks": [_item(lock, how) for lock in batch],
+    def _extension(self, batch: List[LeasedLock], how: How) -> Call:
+        params: Dict[str, Any] = {"locks": [item(lock, how) for lock in batch],
                                   "deadline_kept": how.kept}
         parties = {lock._party for lock in batch}
         if len(parties) == 1:
@@ -355,7 +301,7 @@ class Keeper:
         found = answer.result.get("locks")
         return found[0] if isinstance(found, list) and found else None, answer.sent_at
 
-    async def _extend(self, batch: List[LeasedLock], how: _How,
+    async def _extend(self, batch: List[LeasedLock], how: How,
                       moved: Optional[PawlError] = None) -> None:
         """moved: a node has said that these locks are to be extended elsewhere."""
         call, versions = self._extension(batch, how), [lock._version for lock in batch]
@@ -411,7 +357,7 @@ class Keeper:
         return (None if isinstance(outcome.get("valid_ms"), int)
                 else ProtocolError("an extension without valid_ms"))
 
-    def _extended(self, lock: LeasedLock, outcome: Any, sent_at: clock.Instant, how: _How) -> None:
+    def _extended(self, lock: LeasedLock, outcome: Any, sent_at: clock.Instant, how: How) -> None:
         error = self._judge(outcome)
         if clock.distrusted(lock._deadline, clock.now()):
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
@@ -471,7 +417,7 @@ class Keeper:
 
     def _begin_shortening(self, lock: LeasedLock) -> Coroutine[Any, Any, None]:
         how = self._how(lock)
-        call = Call("extend", {**_item(lock, how), "shorten": True, "deadline_kept": True,
+        call = Call("extend", {**item(lock, how), "shorten": True, "deadline_kept": True,
                                "party": lock._party})
         call.connection = how.connection
         self._schedule(lock, False)
@@ -481,7 +427,7 @@ class Keeper:
             call.finish(None, error)
         return self._end_shortening(lock, lock._version, how, call)
 
-    async def _end_shortening(self, lock: LeasedLock, version: Tuple[str, int], how: _How,
+    async def _end_shortening(self, lock: LeasedLock, version: Tuple[str, int], how: How,
                               call: Call) -> None:
         outcome: Any
         try:
@@ -499,7 +445,7 @@ class Keeper:
         if why is not None:
             raise lock._cause or why
 
-    async def _claim(self, lock: LeasedLock, how: _How) -> None:
+    async def _claim(self, lock: LeasedLock, how: How) -> None:
         """Acquires the lock again under its lock_id, which binds it to the connection. This is
         needed when too few masters still *had* the lock: some have learned it anew after a restart
         or a pause, so another holder may have come in between (docs/protocol.md, Extend). The lock
