@@ -89,6 +89,19 @@ class ByLockId(AsyncCase):
         await self.client.lock(self.key, wait=0.5)  # It is not held for its lease.
 
 
+class OfNodesOfRelease020(ScriptedCase):
+    async def test_a_release_that_expects_a_value_is_refused_and_the_lock_is_not_trusted(self):
+        node = Script(acquire=lambda p: GRANT, release=lambda p: Refuse(
+            "bad_request", field="expect") if "expect" in p else {"released": True})
+        client = await self.client(node)
+        lock = await client.lock("k", value="v")
+        with self.assertRaises(pawl.BadRequestError) as caught:
+            await client.call("release", key="k", lock_id=lock.lock_id, expect=b"v")
+        self.assertEqual((caught.exception.field, lock.held), ("expect", False))
+        await lock.release()
+        self.assertEqual(["expect" in p for p in node.of("release")], [True, False])
+
+
 def objects(value):
     """Counts the objects of a message as a node does."""
     if isinstance(value, dict):
