@@ -17,6 +17,19 @@ def extends(*outcomes):
     return Script(acquire=lambda p: GRANT, extend=lambda p: {"locks": [next(said)]})
 
 
+class Late(Script):
+    """A node that keeps where a silent answer belongs."""
+
+    def __init__(self, **answers):
+        super().__init__(**answers)
+        self.kept = []
+
+    def answer(self, writer, msgid, said):
+        if said == self.SILENT:
+            self.kept.append((writer, msgid))
+        super().answer(writer, msgid, said)
+
+
 class Extending(ScriptedCase):
     async def test_an_extension_counts_from_its_sending_and_may_be_for_longer(self):
         node = extends({**EXTENDED, "token": 6, "valid_ms": 19900})
@@ -59,6 +72,20 @@ class Extending(ScriptedCase):
             await lock.extend()
         lock.check()
         self.assertGreater(lock.valid, 5)
+
+    async def test_a_shortening_overtakes_an_extension_whose_answer_counts_no_more(self):
+        node = Late(acquire=lambda p: GRANT, extend=lambda p: {"valid_ms": 1900, "token": 5}
+                    if "shorten" in p else Script.SILENT)
+        lock = await (await self.client(node)).lock("k", lease=10)
+        task = asyncio.ensure_future(lock.extend(20))
+        await self.until(lambda: node.kept)
+        await lock.shorten(2)
+        node.answer(*node.kept[0], {"locks": [{**EXTENDED, "valid_ms": 19900}]})
+        with self.assertRaises(pawl.BusyError):
+            await task
+        self.assertTrue(lock.held)
+        self.assertLess(lock.valid, 2)
+        await lock.release()
 
     async def test_a_lock_that_is_not_held_is_not_extended(self):
         node = Script(acquire=lambda p: GRANT)

@@ -176,6 +176,33 @@ static void permits_that_are_not_named_last_as_long_as_before(void **state) {
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 2, 2), PAWL_EHELD);
 }
 
+/* A node may have answered for permit numbers, and for longer, before the lease was shortened
+ * elsewhere: its holder may have lost them since, and have got others. */
+static void a_node_that_answered_before_does_not_know_the_permits(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 2), PAWL_OK);
+	const struct permits first = stage_last(s)->r.terms.set;
+	struct core_request r = shortening(stage_lock(1), SHORT, 1);
+	r.terms.set = first;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	stage_wait(s, SHORT + SOON);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 1, 2), PAWL_OK);
+	/* The answer to the shortening was lost, so its holder repeats the acquire. */
+	r = permits_request("k", stage_lock(1), 1, 2, 0);
+	r.terms.binding = 1;
+	r.ordered = true;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	const struct permits second = stage_last(s)->r.terms.set;
+	assert_false(permits_meet(first, second));
+	const uint64_t token = stage_last(s)->r.token;
+	release(s, 1, "k", stage_lock(2));
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(3), 1, 2), PAWL_OK);
+	assert_true(stage_last(s)->r.token > token);
+	release(s, 1, "k", stage_lock(3));
+	assert_int_equal(stage_do(s, 0, extension(stage_lock(1), LEASE, 1)), PAWL_OK);
+	assert_true(permits_within(stage_last(s)->r.terms.set, second));
+}
+
 /* A lock that ends with a connection: the next number is a connection, and the present one may name
  * it. */
 static void a_bound_lock_still_ends_with_its_connection(void **state) {
@@ -257,6 +284,7 @@ UNIT(cluster_shorten) {
 		NAMED(a_lock_delay_follows_the_earlier_end),
 		NAMED(permits_that_are_named_become_shorter),
 		NAMED(permits_that_are_not_named_last_as_long_as_before),
+		NAMED(a_node_that_answered_before_does_not_know_the_permits),
 		NAMED(a_bound_lock_still_ends_with_its_connection),
 		NAMED(an_order_frees_a_lock_from_its_connection),
 		NAMED(whoever_shortens_a_bound_lock_keeps_the_deadline),

@@ -11,9 +11,9 @@ from typing import (
 
 from .._env import clock
 from .._env.errors import (
-    BadRequestError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError, PawlError,
-    ProtocolError, RecoveringError, TooLongError, UnreachableError, UnsureError, WaitTimeoutError,
-    from_wire,
+    BadRequestError, BusyError, DeniedError, LostError, MovedError, NoQuorumError, NotFoundError,
+    PawlError, ProtocolError, RecoveringError, TooLongError, UnreachableError, UnsureError,
+    WaitTimeoutError, from_wire,
 )
 from .._env.tasks import background
 from .._link.link import Link
@@ -294,7 +294,8 @@ class Keeper:
         how = _How(connection, connection != lock._binding)
         if lease_ms is not None:
             lock._lease = lease_ms * clock.MS
-        lock_id, call = lock._lock_id, self._extension([lock], how)
+        call = self._extension([lock], how)
+        (item,) = call.params["locks"]
         lock._lease = before
         outcome, sent_at = await self._ask(lock, call)
         error = self._judge(outcome)
@@ -303,7 +304,9 @@ class Keeper:
             again.internal, again.connection = True, how.connection
             outcome, sent_at = await self._ask(lock, again, error)
             error = self._judge(outcome)
-        if not self._is_still(lock, lock_id):
+        if not self._is_still(lock, item):
+            if lock in self._locks and lock._order != item.get("order", 0):
+                raise BusyError("the lease was shortened meanwhile")
             raise lock._cause or LostError()
         if error is None and lease_ms is not None:
             lock._lease = lease_ms * clock.MS
