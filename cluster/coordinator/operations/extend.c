@@ -59,6 +59,7 @@ void extend_start(struct core *core, struct op *op) {
 	if (extend->shortens) {
 		/* The holder has given up its trust in any later end. */
 		granted_shorten(core, op->key_hash, op->lock_id, deadline_of(core, op));
+		binding_shortened(core, op, deadline_of(core, op));
 	}
 	struct message m = question(op);
 	op_ask_all(core, op, &m);
