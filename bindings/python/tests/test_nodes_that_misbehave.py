@@ -88,7 +88,8 @@ class Misbehaving(ScriptedCase):
         locks = [await client.lock(key, lease=3) for key in ("k", "l")]
         await locks[0].shorten(3)
         # At the next renewal the client goes on at a node of release 0.2.0.
-        await self.until(lambda: [1 for p in now.of("extend")[2:] for i in p["locks"] if "order" in i])
+        await self.until(lambda: any("order" in item for params in now.of("extend")[2:]
+                                     for item in params["locks"]))
         self.assertTrue(any(["order" not in item for item in params["locks"]] == [True]
                             for params in earlier.of("extend")))
         self.assertEqual([lock.held for lock in locks], [True, True])

@@ -8,7 +8,6 @@
 /* A node that is outside. */
 #define FRESH 4
 #define GRACE (50 * SPAN_MS)
-#define SHORT (300 * SPAN_MS)
 
 static int setup(void **state) {
 	struct stage_options o = named_options();
@@ -324,54 +323,6 @@ static void a_master_that_missed_an_extension_keeps_the_lock_for_what_it_had(voi
 	must_end_first(s, id, other);
 }
 
-/* The holder has shortened its lease to SHORT and lengthened it again, which node 0 misses. It has
- * heard of the shortening, but its answer is lost. Node 2, which has all, lets go. */
-static void shortened_and_missed(struct stage *s, struct permits numbers, bool answers) {
-	const uint64_t id = binding(s);
-	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
-	r.lease = LEASE;
-	r.deadline_kept = true;
-	r.terms.set = numbers;
-	/* From an extension on a master is known to keep permits. */
-	assert_int_equal(stage_do(s, P, r), PAWL_OK);
-	stage_lose(s, P, 0, MESSAGE_LEARN, true);
-	stage_lose(s, 0, P, MESSAGE_EXTEND_ANSWER, !answers);
-	r.lease = SHORT;
-	r.ordered = r.shorten = true;
-	r.binding = 1;
-	assert_int_equal(stage_do(s, P, r), PAWL_OK);
-	for (uint32_t i = 0; i < 2; i++) {
-		stage_lose(s, P, 0, i ? MESSAGE_EXTEND : MESSAGE_EXTEND_PERMITS, true);
-		stage_lose(s, 1 + i, 0, MESSAGE_SYNC_KEYS, true);
-	}
-	stage_lose(s, P, 0, MESSAGE_BINDING, true);
-	r.lease = 4 * LEASE;
-	r.shorten = false;
-	assert_int_equal(stage_do(s, P, r), PAWL_OK);
-	stage_wait(s, SHORT + GRACE);
-	assert_false(has(s, 0));
-	stage_close(s, P, 2);
-	stage_cut(s, P, 2, true);
-	struct core_request next = stage_acquire("k", stage_lock(2), LEASE, WAIT);
-	next.terms.of = permits_none(numbers) ? MODE_EXCLUSIVE : 2;
-	next.terms.count = permits_none(numbers) ? 0 : 2;
-	const uint64_t other = stage_ask(s, 0, next);
-	stage_settle(s);
-	must_end_first(s, id, other);
-}
-
-static void a_master_keeps_a_shortened_lock_for_no_longer(void **state) {
-	take(*state, P, "k", stage_lock(1));
-	shortened_and_missed(*state, (struct permits){ { 0, 0 } }, false);
-}
-
-static void a_master_keeps_shortened_permits_for_no_longer(void **state) {
-	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
-	r.terms.of = r.terms.count = 2;
-	assert_int_equal(stage_do(*state, P, r), PAWL_OK);
-	shortened_and_missed(*state, permits_all(2), true);
-}
-
 /* The masters gave the node's links up, and it hears of that only after it has stood still. */
 static void a_node_that_stood_still_counts_from_its_last_step(void **state) {
 	struct stage *s = *state;
@@ -509,8 +460,6 @@ UNIT(cluster_bindings) {
 		BONDED(a_lock_that_is_not_there_is_bound_to_nothing),
 		BONDED(a_master_whose_answer_was_lost_may_let_go_as_well),
 		BONDED(a_master_that_missed_an_extension_keeps_the_lock_for_what_it_had),
-		BONDED(a_master_keeps_a_shortened_lock_for_no_longer),
-		BONDED(a_master_keeps_shortened_permits_for_no_longer),
 		BONDED(a_node_that_stood_still_counts_from_its_last_step),
 		BONDED(many_bound_locks_end_in_pieces),
 		BONDED(a_link_that_was_not_read_counts_as_lost_from_before),

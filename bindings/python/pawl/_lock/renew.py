@@ -295,8 +295,7 @@ class Keeper:
         if lease_ms is not None:
             lock._lease = lease_ms * clock.MS
         call = self._extension([lock], how)
-        (item,) = call.params["locks"]
-        lock._lease = before
+        lock._lease, item = before, call.params["locks"][0]
         outcome, sent_at = await self._ask(lock, call)
         error = self._judge(outcome)
         if isinstance(error, MovedError) and not call.moved:
@@ -343,9 +342,8 @@ class Keeper:
         except PawlError as error:
             failure = error
         if isinstance(failure, (DeniedError, BadRequestError)) and len(batch) > 1:
-            # A node refuses a request as a whole if this client may not extend one of its locks, and
-            # a node of release 0.2.0 if one of them was shortened. So that the others stay held,
-            # each half is asked for by itself.
+            # A node refuses a request as a whole if this client may not extend one of its locks (or
+            # one was shortened, at 0.2.0). So that the others stay held, each half is asked alone.
             still = [lock for i, lock in enumerate(batch) if self._is_still(lock, items[i])]
             for half in still[:len(batch) // 2], still[len(batch) // 2:]:
                 if half:
@@ -368,13 +366,11 @@ class Keeper:
                                   for why in errors or [failure]):
             self.move_on(NoQuorumError())
         elif isinstance(failure, BadRequestError) and batch[0]._order:
-            # Another node may be of a later release.
-            self.move_on(failure)
+            self.move_on(failure)  # Another node may be of a later release.
         self._arm()
 
     def _is_still(self, lock: LeasedLock, item: Dict[str, Any]) -> bool:
-        """Returns whether the answer to this item of a request counts. Once the lease was
-        shortened, no answer to an earlier request does."""
+        """Returns whether the answer to this counts. After a shortening no earlier one does."""
         return (lock in self._locks and lock._lock_id == item["lock_id"] and not lock._suspended
                 and lock._order == item.get("order", 0))
 
