@@ -30,6 +30,29 @@ class Misbehaving(ScriptedCase):
             await leadership.resign()
             await client.close()
 
+    async def test_a_node_that_knows_no_order_costs_neither_the_shortened_lock_nor_others(self):
+        def said(params):
+            return {"locks": [{"valid_ms": item["lease_ms"] * 99 // 100, "token": 5}
+                              for item in params["locks"]]}
+
+        def refuses(params):
+            return (Refuse("bad_request", field="locks")
+                    if any("order" in item for item in params["locks"]) else said(params))
+        grant = dict(GRANT, valid_ms=2900)
+        earlier = Script(acquire=lambda p: grant, extend=refuses)
+        now = Script(acquire=lambda p: grant, extend=lambda p: (
+            {"valid_ms": 2900, "token": 5} if "shorten" in p
+            else said(p) if len(earlier.of("extend")) > 1 else Script.HANG_UP))
+        client = await self.client(now, earlier)
+        locks = [await client.lock(key, lease=3) for key in ("k", "l")]
+        await locks[0].shorten(3)
+        # At the next renewal the client goes on at a node of release 0.2.0.
+        await self.until(lambda: any("order" in item for params in now.of("extend")[2:]
+                                     for item in params["locks"]))
+        self.assertTrue(any(["order" not in item for item in params["locks"]] == [True]
+                            for params in earlier.of("extend")))
+        self.assertEqual([lock.held for lock in locks], [True, True])
+
     async def test_garbage_is_not_understood_as_an_answer(self):
         bad, good = Script(ping=lambda p: Script.GARBAGE), Script()
         self.assertEqual((await (await self.client(bad, good)).ping())["node"], "script")

@@ -316,9 +316,9 @@ class Keeper:
             outcomes = found if isinstance(found, list) else []
         except PawlError as error:
             failure = error
-        if isinstance(failure, DeniedError) and len(batch) > 1:
-            # A node refuses a request as a whole if this client may not extend one of its locks. So
-            # that the others stay held, each half is asked for by itself.
+        if isinstance(failure, (DeniedError, BadRequestError)) and len(batch) > 1:
+            # A node refuses a request as a whole if this client may not extend one of its locks (or
+            # one was shortened, at 0.2.0). So that the others stay held, each half is asked alone.
             still = [lock for i, lock in enumerate(batch) if self._is_still(lock, versions[i])]
             for half in still[:len(batch) // 2], still[len(batch) // 2:]:
                 if half:
@@ -340,6 +340,8 @@ class Keeper:
         if not call.moved and all(isinstance(why, (NoQuorumError, RecoveringError))
                                   for why in errors or [failure]):
             self.move_on(NoQuorumError())
+        elif isinstance(failure, BadRequestError) and batch[0]._order:
+            self.move_on(failure)  # Another node may be of a later release.
         self._arm()
 
     def _is_still(self, lock: LeasedLock, version: Tuple[str, int]) -> bool:
