@@ -110,6 +110,7 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	n->last_lease = r->lock_count ? r->locks[0].lease : 0;
 	for (size_t i = 0; i < r->lock_count; i++) {
 		if (n->binding_count < sizeof(n->bindings) / sizeof(n->bindings[0])) {
+			n->ordered[n->binding_count] = r->locks[i].ordered;
 			n->bindings[n->binding_count++] = r->locks[i].binding;
 		}
 		int error = i % 2 == 1 ? n->error_of_item : 0;
