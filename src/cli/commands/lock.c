@@ -43,6 +43,8 @@ static const char acquire_help[] =
 	"  --lock-id ID         repeat an earlier acquire whose answer was lost or was\n"
 	"                       `unsure`, with the same mode (after pawl downgrade:\n"
 	"                       --shared); ID is 32 hexadecimal digits\n"
+	"  --order N            with --lock-id: the order that pawl extend --shorten\n"
+	"                       printed last for this lock\n"
 	TERMS_HELP
 	"\n"
 	"Example:\n"
@@ -106,6 +108,14 @@ static void read_lease(const struct cli_command_line *line, struct pawl_request 
 	request->lease_ms = request->lease_ms == LEASE_OPEN ? 0 : request->lease_ms;
 }
 
+/* Reads the option --order; 0: it is not given. */
+static uint32_t read_order(const struct cli_command_line *line, uint64_t number) {
+	if (number > UINT32_MAX) {
+		cli_misuse(line, "--order takes the number that pawl extend --shorten printed");
+	}
+	return (uint32_t)number;
+}
+
 /* Returns how many words stand behind the first "--", or -1 if there is none. */
 static int behind_dashes(const struct cli_command_line *line) {
 	for (int i = 1; i < line->argc; i++) {
@@ -154,18 +164,20 @@ static int acquire_run(struct cli_command_line *line) {
 	const char *value = NULL, *owner = NULL, *id = NULL;
 	struct terms_wanted terms = { .shared = false };
 	struct pawl_key_item *keys = NULL;
+	uint64_t order = 0;
 	int count;
-	struct cli_option options[5 + TERMS_OPTIONS] = {
+	struct cli_option options[6 + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "wait", CLI_WAIT, &request.wait_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "owner", CLI_TEXT, &owner },
 		{ "lock-id", CLI_TEXT, &id },
+		{ "order", CLI_NUMBER, &order },
 	};
 	refuse_two_words(line);
 	/* Reading the options moves the "--". */
 	const int behind = behind_dashes(line);
-	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX,
+	char **operands = cli_options(line, options, terms_options(&terms, options, 6), 1, INT_MAX,
 		&count);
 	refuse_command(line, operands, count, behind);
 	read_lease(line, &request);
@@ -183,14 +195,18 @@ static int acquire_run(struct cli_command_line *line) {
 		cli_misuse(line,
 			"--lock-id cannot be used with several keys: each has its own lock id");
 	}
+	if (order && !id) {
+		cli_misuse(line, "--order goes with --lock-id: a new lock has no order");
+	}
 	if (id) {
 		request.lock_id = cli_lock_id(line, id);
 	}
+	const struct pawl_with with = { .order = read_order(line, order) };
 	if (count > 1) {
 		request.keys = keys = terms_keys(line, &request.terms, operands, (size_t)count);
 		request.key_count = (size_t)count;
 	}
-	int status = cli_ask(line, &(struct cli_asking){ .request = &request,
+	int status = cli_ask(line, &(struct cli_asking){ .request = &request, .with = &with,
 		.subject = operands[0], .people = acquire_show, .json = acquire_json });
 	free(keys);
 	return status;
@@ -203,9 +219,11 @@ const struct cli_command cli_acquire = { "acquire",
 
 static const char extend_help[] =
 	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T] [--slots N,...]\n"
+	"                   [--shorten | --order N]\n"
 	"\n"
 	"Extends the lease of a lock to DURATION from now, and prints the time that is\n"
-	"left. Once its time has passed, a lock is lost, whatever a later extend says.\n"
+	"left. Once its time has passed, a lock is lost, whatever a later extend says. A\n"
+	"lease that lasts longer already stays as it is, unless --shorten is given.\n"
 	"\n"
 	"  --lease DURATION     how long the lock lasts from now on (default 30s, or\n"
 	"                       the cluster's max_lease if that is less)\n"
@@ -214,6 +232,12 @@ static const char extend_help[] =
 	"  --slots N,...        the permit numbers that acquire or the last extend\n"
 	"                       printed; from now on the lock has the numbers that this\n"
 	"                       command prints\n"
+	"  --shorten            make the lease end after DURATION, if it lasts longer:\n"
+	"                       count on no more than that from now on, even if this\n"
+	"                       fails. It reads KEY first, and prints an order, which each\n"
+	"                       later extend of this lock has to name. A lock with\n"
+	"                       --release-on-disconnect no longer ends with its connection\n"
+	"  --order N            the order that --shorten printed last for this lock\n"
 	"\n"
 	"Example:\n"
 	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
@@ -254,21 +278,131 @@ static int extend_show(const struct cli_answer *answer) {
 	return CLI_DONE;
 }
 
+/* Returns the fields of the holder that has the lock_id, as a quorum has read the key; NULL: none of
+ * those that are shown has it. */
+static const struct pawl_value *holder_of(const struct pawl_result *read, struct pawl_id lock_id) {
+	const struct pawl_value *holders = pawl_value_get(read->tree, "holders");
+	if (!read->entry.held) {
+		return NULL;
+	}
+	for (size_t i = 0; holders && i < read->holder_count && i < holders->count; i++) {
+		if (memcmp(&read->holders[i].lock_id, &lock_id, sizeof lock_id) == 0) {
+			return &holders->items[i];
+		}
+	}
+	return memcmp(&read->entry.lock_id, &lock_id, sizeof lock_id) == 0 ? read->tree : NULL;
+}
+
+/* Says why the lease cannot be shortened. Returns the exit status. */
+static int cannot_shorten(const struct cli_command_line *line, const char *key, const char *why) {
+	if (line->json) {
+		json_t *error = json_object(), *object = json_object();
+		output_json_set(error, "operation", json_string("extend"));
+		output_json_set(error, "message", json_string(why));
+		output_json_set(object, "error", error);
+		output_json(object);
+	} else {
+		fprintf(stderr, "pawl: extend %s: %s\n", output_name(key), why);
+	}
+	return CLI_REFUSED;
+}
+
+static int shortened_show(const struct cli_answer *answer, uint32_t order) {
+	if (answer->line->json) {
+		json_t *object = output_json_tree(answer->result->tree);
+		set_time_left(object, answer->result);
+		output_json_set(object, "order", json_integer(order));
+		return output_json(object);
+	}
+	extend_show(answer);
+	output_field("order", "%" PRIu32, order);
+	return CLI_DONE;
+}
+
+/* Shortens the lease under the number after the greatest that was named for the lock, as a dialect
+ * does (docs/protocol.md, Shorten). If not every quorum knows of that number, an extension of the
+ * same lease names the one after it before. */
+static int shorten_as_read(const struct cli_answer *asked, struct pawl *take_client,
+	const struct pawl_value *holder) {
+	const int64_t greatest = field_int(holder, "order", 0);
+	struct pawl_with with = { .order = (uint32_t)greatest + 1 };
+	struct pawl_result *result = NULL;
+	if (!field_bool(holder, "order_settled")) {
+		result = cli_call_with(take_client, asked->request, &with);
+		with.order++;
+	}
+	if (!result || !result->error) {
+		pawl_result_free(result);
+		with.shorten = true;
+		result = cli_call_with(take_client, asked->request, &with);
+	}
+	struct cli_answer answer = *asked;
+	answer.result = result;
+	int status;
+	if (!result->error) {
+		status = shortened_show(&answer, with.order);
+	} else {
+		status = cli_fail(asked->line, result, "extend", asked->subject);
+		if (with.shorten) {
+			fprintf(stderr, "  the lease may be shorter nevertheless: give --order "
+				"%" PRIu32 " to each later extend\n", with.order);
+		}
+	}
+	return cli_finish(take_client, result, status);
+}
+
+static int shorten(const struct cli_answer *asked) {
+	const struct cli_command_line *line = asked->line;
+	const struct pawl_request get = { .method = PAWL_GET, .key = asked->request->key,
+		.quorum = true };
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *read = cli_call(client, &get);
+	const struct pawl_value *holder = read->error ? NULL
+		: holder_of(read, asked->request->lock_id);
+	int status;
+	if (read->error) {
+		status = cli_fail(line, read, "extend", asked->subject);
+	} else if (!holder) {
+		status = cannot_shorten(line, asked->subject,
+			"the key is not shown to be held by this lock_id: the lock is lost, or its "
+			"lock_id is not shown to this client");
+	} else if (!pawl_value_get(holder, "order_settled")) {
+		status = cannot_shorten(line, asked->subject,
+			"the node does not tell the order of the lock, as one of release 0.2.0 or "
+			"before: it cannot shorten a lease");
+	} else {
+		status = shorten_as_read(asked, client, holder);
+		client = NULL;
+	}
+	return cli_finish(client, read, status);
+}
+
 static int extend_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = LEASE_OPEN };
 	const char *slots = NULL;
+	uint64_t order = 0;
+	bool shortens = false;
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "token", CLI_NUMBER, &request.token },
 		{ "slots", CLI_LIST, &slots },
+		{ "order", CLI_NUMBER, &order },
+		{ "shorten", CLI_FLAG, &shortens },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
 	read_slots(line, slots, request.slots);
+	if (shortens && (order || request.lease_ms == LEASE_OPEN)) {
+		cli_misuse(line, "--shorten needs --lease, and finds the order out by itself");
+	}
 	read_lease(line, &request);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
-		.people = extend_show, .json = extend_json });
+	if (shortens) {
+		return shorten(&(struct cli_answer){ line, &request, NULL, operands[0] });
+	}
+	const struct pawl_with with = { .order = read_order(line, order) };
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .with = &with,
+		.subject = operands[0], .people = extend_show, .json = extend_json });
 }
 
 const struct cli_command cli_extend = { "extend", "extend a lock that pawl acquire took",
@@ -333,11 +467,15 @@ const struct cli_command cli_update = { "update", "set the value of a held lock 
 /* ---- release ---- */
 
 static const char release_help[] =
-	"usage: pawl release KEY LOCK_ID\n"
+	"usage: pawl release KEY LOCK_ID [--close DURATION]\n"
 	"\n"
 	"Releases a lock; the next waiter gets it at once. Releasing a lock that is no\n"
 	"longer held is not an error. If somebody else holds KEY by now, or LOCK_ID is\n"
 	"another lock's, this says who holds it, and ends with 1.\n"
+	"\n"
+	"  --close DURATION     nobody gets KEY for so long after that, at most for the\n"
+	"                       cluster's max_lease; if the lock was no longer held,\n"
+	"                       nothing is closed\n"
 	"\n"
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
@@ -350,11 +488,15 @@ static bool not_yours(const struct pawl_result *release, const struct pawl_resul
 
 /* Says who holds the key if it was not released. `now`: what a quorum says of the key after
  * that. */
-static int release_show(const struct cli_answer *answer, const struct pawl_result *now) {
+static int release_show(const struct cli_answer *answer, const struct pawl_result *now,
+	uint32_t close_ms) {
 	const struct pawl_entry *e = &now->entry;
 	output_field_bytes("key", answer->request->key);
 	if (answer->result->released) {
 		output_field("released", "yes");
+		if (close_ms) {
+			output_field("closed", "for %s", output_duration(close_ms));
+		}
 	} else if (!now->error && e->held) {
 		printf("%-11s no: this lock_id does not hold it (any more); held by ", "released");
 		output_bytes(stdout, e->owner, 0);
@@ -377,12 +519,14 @@ static int release_json(const struct cli_answer *answer, const struct pawl_resul
 
 static int release_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_RELEASE };
-	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
+	struct pawl_with with = { 0 };
+	const struct cli_option options[] = { { "close", CLI_DURATION, &with.close_ms } };
+	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
 	const struct pawl_request get = { .method = PAWL_GET, .key = request.key, .quorum = true };
 	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request), *now = NULL;
+	struct pawl_result *result = cli_call_with(client, &request, &with), *now = NULL;
 	const struct cli_answer answer = { line, &request, result, operands[0] };
 	int status;
 	if (result->error) {
@@ -390,7 +534,8 @@ static int release_run(struct cli_command_line *line) {
 	} else {
 		now = result->released ? NULL : cli_call(client, &get);
 		const struct pawl_result *known = now ? now : result;
-		status = line->json ? release_json(&answer, known) : release_show(&answer, known);
+		status = line->json ? release_json(&answer, known)
+			: release_show(&answer, known, with.close_ms);
 	}
 	pawl_result_free(now);
 	return cli_finish(client, result, status);

@@ -20,8 +20,8 @@ static bool for_programs(const struct pawl_request *r) {
 /* Returns whether the request may be made with that. A handle counts its orders by itself. */
 static bool with_allowed(const struct pawl *client, const struct pawl_request *r,
 	const struct pawl_with *with) {
-	return request_with_valid(r, with)
-		&& !(with->order && client->handlers->lock_trusted(client, r->lock_id));
+	return !with || (request_with_valid(r, with)
+		&& !(with->order && client->handlers->lock_trusted(client, r->lock_id)));
 }
 
 int pawl_start_with(struct pawl *client, const struct pawl_request *request,
@@ -45,7 +45,7 @@ int pawl_start_with(struct pawl *client, const struct pawl_request *request,
 
 int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done,
 	void *arg, struct pawl_call **out_call) {
-	return pawl_start_with(client, request, &(struct pawl_with){ 0 }, done, arg, out_call);
+	return pawl_start_with(client, request, NULL, done, arg, out_call);
 }
 
 void pawl_cancel(struct pawl_call *take_call) {
@@ -93,5 +93,5 @@ int pawl_call_with(struct pawl *client, const struct pawl_request *request,
 
 int pawl_call(struct pawl *client, const struct pawl_request *request,
 	struct pawl_result **out_result) {
-	return pawl_call_with(client, request, &(struct pawl_with){ 0 }, out_result);
+	return pawl_call_with(client, request, NULL, out_result);
 }
