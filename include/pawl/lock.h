@@ -145,10 +145,11 @@ int pawl_lock_asked_error(const struct pawl_lock *lock);
 
 /* Blocking: extends the lock now, although the library does that by itself: before a step that
  * needs all of the lease. If lease_ms is not 0, the library renews the lock for that long from now
- * on; what the lock has is never shortened (pawl_lock_shorten does that). Returns 0, or an error of PAWL_EXTEND: after
- * PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost (on_lost), and after any other error
- * it is kept as before. PAWL_EINVAL: the lock is lost already, or a transfer is under way.
- * PAWL_EBUSY: the lock is just being bound to another connection. out_result is as in pawl_call. */
+ * on; what the lock has is never shortened (pawl_lock_shorten does that). Returns 0, or an error of
+ * PAWL_EXTEND: after PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost (on_lost), and
+ * after any other error it is kept as before. PAWL_EINVAL: the lock is lost already, or a transfer
+ * is under way. PAWL_EBUSY: the lock is just being bound to another connection. out_result is as in
+ * pawl_call. */
 int pawl_lock_extend(struct pawl_lock *lock, uint32_t lease_ms, struct pawl_result **out_result);
 /* Event-driven: does the same. The lock may be freed before `done` runs. */
 int pawl_lock_extend_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done_fn *done, void *arg,

@@ -251,8 +251,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_EMOVED, "ask that cluster: set its nodes with --endpoints", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
-		{ PAWL_ETOOLONG, "use a shorter --close", PAWL_RELEASE },
-		{ PAWL_ETOOLONG, "use a shorter --lease or --lock-delay", 0 },
+		{ PAWL_ETOOLONG, "use a shorter --lease, --lock-delay or --close", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
 		{ PAWL_EMISMATCH,
 			"the lock is still held in another mode: release it first, or omit "

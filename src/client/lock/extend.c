@@ -57,7 +57,8 @@ static void take_outcome(struct pawl_lock *lock, const struct extension *extensi
 	const struct pawl_extended outcome = { .error = result->error, .token = result->token,
 		.slots = { slots.w[0], slots.w[1] }, .valid_ms = result->valid_ms };
 	const bool renews = extension->shortens && !lock->no_renewal;
-	if (lock->cause || lock->leaving || (result->error && !is_final(result->error) && !renews)) {
+	const bool passes = result->error && !is_final(result->error) && !renews;
+	if (lock->cause || lock->leaving || passes) {
 		return;
 	}
 	if (extension->lease && !extension->shortens && !result->error) {

@@ -49,8 +49,8 @@ struct lock_grant {
 	unsigned connection;
 	/* The request has waited for longer than the lease. */
 	bool waited_long;
-	/* Something else was requested under this lock_id meanwhile, or the lease was shortened; see
-	 * struct pawl_call. */
+	/* Something else was requested under this lock_id meanwhile, or the lease was shortened;
+	 * see struct pawl_call. */
 	bool crossed, outdated;
 };
 

@@ -240,7 +240,8 @@ static struct request_copy *make_part(const struct pawl_call *call, const uint32
 		items[i] = (struct pawl_extend_item){ .key = { lock->key.data, lock->key.size },
 			.lease_ms = call->request->lease_open[places[i]] ? 0
 				: (uint32_t)(lock->lease / SPAN_MS),
-			.token = lock->token, .bond = lock->binding, .slots = { lock->numbers.w[0], lock->numbers.w[1] } };
+			.token = lock->token, .bond = lock->binding,
+			.slots = { lock->numbers.w[0], lock->numbers.w[1] } };
 		memcpy(items[i].lock_id.bytes, lock->lock_id.b, sizeof(items[i].lock_id.bytes));
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .locks = items, .lock_count = count,

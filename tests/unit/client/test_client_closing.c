@@ -1,5 +1,5 @@
-/* These tests are about a release that closes the key (docs/client-protocol.md, release). Each repeat
- * of it says so, too. */
+/* These tests are about a release that closes the key (docs/client-protocol.md, release). Each
+ * repeat of it says so, too. */
 #include "holder.h"
 
 #include "blocking_pair.h"

@@ -328,6 +328,27 @@ static void a_repeat_at_the_next_node_says_the_same(void **state) {
 	rig_close(&r);
 }
 
+/* The second of two locks is at the third node, which the client does not know. */
+static void a_lock_that_has_moved_is_extended_there_under_its_order(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	const struct pawl_key_item keys[] = { { .key = { "a", 1 } }, { .key = { "b", 1 } } };
+	struct pawl_lock_options o = options_of(&h, false);
+	rig_open(&r, NULL);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_several, &h, NULL), 0);
+	rig_settle(&r);
+	pawl_result_free(shorten(&r, h.locks[1], 9000));
+	r.nodes[0].error = PAWL_EMOVED;
+	r.nodes[0].moved_to[0] = r.nodes[2].endpoint;
+	rig_pass(&r, 3100 * SPAN_MS);
+	assert_int_equal(r.nodes[2].asked[CLIENT_EXTEND], 1);
+	assert_int_equal(r.nodes[2].bindings[0], 1);
+	assert_true(r.nodes[2].ordered[0]);
+	assert_true(pawl_lock_valid_ms(h.locks[1]) > 8000);
+	rig_close(&r);
+}
+
 static void a_node_that_knows_no_orders_keeps_the_lock(void **state) {
 	(void)state;
 	struct rig r;
@@ -450,6 +471,7 @@ UNIT(client_shortening) {
 		cmocka_unit_test(late_answers_to_acquires_do_not_count),
 		cmocka_unit_test(the_order_goes_on_with_the_next_handle),
 		cmocka_unit_test(a_repeat_at_the_next_node_says_the_same),
+		cmocka_unit_test(a_lock_that_has_moved_is_extended_there_under_its_order),
 		cmocka_unit_test(a_node_that_knows_no_orders_keeps_the_lock),
 		cmocka_unit_test(a_lock_that_is_lost_is_told_to_be),
 		cmocka_unit_test(the_handle_may_be_gone_and_the_call_canceled),
