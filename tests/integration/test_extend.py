@@ -41,6 +41,11 @@ class Locks(DevCase):
         got = self.pawl("get", "a", "--quorum", "--json").json
         self.assertTrue(got["closing"])
         self.assertTrue(10000 < got["closing_ms"] <= 20000)
+        # It was not lost.
+        self.assertRegex(self.pawl("get", "a", "--quorum").out,
+                         r"(?m)^held +no; its last holder is gone, and it stays closed for 1")
+        self.assertRegex(self.pawl("explain", "a").out,
+                         r"(?m)^ +gone +it was lost .* or released .* stays closed for 1")
         run = self.succeeds(self.pawl("release", "a", lock, "--close", "20s"))
         self.assertNotIn("closed", run.out)
         lock = self.acquire("b")["lock_id"]
