@@ -160,11 +160,11 @@ int pawl_lock_extend_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done_
  * of the call pawl_lock_valid_ms gives at most the new lease, whatever the outcome, and no answer
  * to an earlier request makes it more (such a pawl_lock_extend ends with PAWL_EUNSURE). Returns 0,
  * or an error of PAWL_EXTEND: after PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost
- * (on_lost). After any other error it is kept for the new lease, and the key may be closed to
- * others until the earlier end. PAWL_EBADREQUEST comes from nodes of release 0.2.0. PAWL_EINVAL:
- * lease_ms is 0 or too long, the lock is lost already, a transfer is under way, or the lock has
- * release_on_disconnect, which cannot be shortened. If no
- * request could be made (*out_result is NULL), nothing has changed.
+ * (on_lost). After any other error it is kept for the new lease, and others may have to wait for
+ * the key until the first lease would have been over. Nodes of release 0.2.0 refuse it with
+ * PAWL_EBADREQUEST. PAWL_EINVAL: lease_ms is 0 or too long, the lock is lost already, a transfer is
+ * under way, or the lock has release_on_disconnect, which cannot be shortened. If no request could
+ * be made (*out_result is NULL), nothing has changed.
  *
  * The handle counts how often its lease was shortened, and its requests say so. So do not free the
  * handle without a release and then acquire or extend its lock_id: nodes could not tell what was

@@ -13,10 +13,9 @@ struct extension {
 	struct pawl_lock *lock;
 	/* The new lease of the lock; 0: the one that it has. */
 	span_ns lease;
-	/* The order that it names. */
+	/* It shortens the lease under this order, and the library does not extend the lock
+	 * meanwhile; 0: it does not. */
 	uint32_t order;
-	/* It shortens the lease, and the library does not extend the lock meanwhile. */
-	bool shortens;
 	/* The lease was shortened after this was asked. */
 	bool outdated;
 	pawl_done_fn *done;
@@ -44,7 +43,8 @@ static bool is_final(int error) {
  * would refuse whatever names the order. */
 static void take_back(struct pawl_lock *lock, const struct extension *extension,
 	const struct pawl_call *call, int error) {
-	if (error == PAWL_EBADREQUEST && call->sends == 1 && lock->order == extension->order) {
+	if (error == PAWL_EBADREQUEST && call->sends == 1 && extension->order
+		&& lock->order == extension->order) {
 		lock->order--;
 	}
 }
@@ -56,12 +56,12 @@ static void take_outcome(struct pawl_lock *lock, const struct extension *extensi
 	const struct permits slots = lock_slots_of(result->slots, result->slot_count);
 	const struct pawl_extended outcome = { .error = result->error, .token = result->token,
 		.slots = { slots.w[0], slots.w[1] }, .valid_ms = result->valid_ms };
-	const bool renews = extension->shortens && !lock->no_renewal;
+	const bool renews = extension->order && !lock->no_renewal;
 	const bool passes = result->error && !is_final(result->error) && !renews;
 	if (lock->cause || lock->leaving || passes) {
 		return;
 	}
-	if (extension->lease && !extension->shortens && !result->error) {
+	if (extension->lease && !extension->order && !result->error) {
 		lock_set_lease(lock, extension->lease);
 	}
 	/* This may call the program, which may free the lock. */
@@ -93,7 +93,7 @@ static void on_extended(struct pawl_call *call, struct pawl_result *take_result,
 static void on_dropped(void *ctx) {
 	struct extension *extension = ctx;
 	struct pawl_lock *lock = extension->lock;
-	if (extension->shortens && !extension->outdated && lock && !lock->cause) {
+	if (extension->order && !extension->outdated && lock && !lock->cause) {
 		lock_schedule(lock, true);
 	}
 	extension_free(extension);
@@ -115,7 +115,7 @@ static int extension_start(const struct extension *like, struct pawl_call **out_
 		.lease_ms = (uint32_t)(lease / SPAN_MS),
 		.slots = { lock->slots.w[0], lock->slots.w[1] }, .deadline_kept = true,
 		.party = pawl_id_none(&lock->party) ? client->self.party : lock->party };
-	const struct pawl_with with = { .order = like->order, .shorten = like->shortens };
+	const struct pawl_with with = { .order = like->order, .shorten = like->order };
 	struct call_start start = { .request = &request, .with = &with, .tied = lock->binding,
 		.end = on_extended, .drop = on_dropped, .ctx = extension };
 	int error = call_start(client, &start, out_call);
@@ -137,8 +137,7 @@ int pawl_lock_extend_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done_
 		return PAWL_EBUSY;
 	}
 	return extension_start(&(struct extension){ .lock = lock,
-		.lease = (span_ns)lease_ms * SPAN_MS, .order = lock->order, .done = done,
-		.arg = arg }, out_call);
+		.lease = (span_ns)lease_ms * SPAN_MS, .done = done, .arg = arg }, out_call);
 }
 
 /* The last of the extensions shortens the lease: what was asked before counts no more. */
@@ -158,7 +157,7 @@ int pawl_lock_shorten_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done
 		return PAWL_EINVAL;
 	}
 	int error = extension_start(&(struct extension){ .lock = lock, .lease = lease,
-		.order = order, .shortens = true, .done = done, .arg = arg }, out_call);
+		.order = order, .done = done, .arg = arg }, out_call);
 	if (error) {
 		return error;
 	}

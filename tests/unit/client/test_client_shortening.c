@@ -367,6 +367,28 @@ static void a_node_that_knows_no_orders_keeps_the_lock(void **state) {
 	rig_close(&r);
 }
 
+/* What else a node refuses says nothing about the order; nor does a refusal if the first node may
+ * have done it. */
+static void an_order_that_may_be_known_stays(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h;
+	hold(&r, &h, false);
+	r.nodes[0].error = r.nodes[1].error = PAWL_EBADREQUEST;
+	assert_int_equal(pawl_lock_extend_start(h.lock, 0, on_done, &h, NULL), 0);
+	rig_settle(&r);
+	assert_int_equal(h.error, PAWL_EBADREQUEST);
+	r.nodes[0].mood = FAKE_HANGS_UP;
+	struct pawl_result *result = shorten(&r, h.lock, 3000);
+	assert_int_equal(result->error, PAWL_EBADREQUEST);
+	assert_int_equal(r.nodes[1].last.core.binding, 1);
+	pawl_result_free(result);
+	r.nodes[1].error = 0;
+	rig_pass(&r, 300 * SPAN_MS);
+	assert_int_equal(r.nodes[1].bindings[0], 1);
+	rig_close(&r);
+}
+
 static void a_lock_that_is_lost_is_told_to_be(void **state) {
 	(void)state;
 	struct rig r;
@@ -473,6 +495,7 @@ UNIT(client_shortening) {
 		cmocka_unit_test(a_repeat_at_the_next_node_says_the_same),
 		cmocka_unit_test(a_lock_that_has_moved_is_extended_there_under_its_order),
 		cmocka_unit_test(a_node_that_knows_no_orders_keeps_the_lock),
+		cmocka_unit_test(an_order_that_may_be_known_stays),
 		cmocka_unit_test(a_lock_that_is_lost_is_told_to_be),
 		cmocka_unit_test(the_handle_may_be_gone_and_the_call_canceled),
 		cmocka_unit_test(what_cannot_be_shortened_is_refused),
