@@ -12,6 +12,9 @@ import (
 // it.
 const roundPause = 500 * time.Millisecond
 
+// tlsAlert is the first byte of a server that has not understood a client without TLS.
+const tlsAlert int64 = 0x15
+
 // message handles a message of a node.
 func (e *Engine) message(l *Link, message any) {
 	list, ok := message.([]any)
@@ -29,12 +32,14 @@ func (e *Engine) message(l *Link, message any) {
 	case isInt && kind == 1 && len(list) == 4:
 		msgid, ok := list[1].(int64)
 		if !ok || msgid < 0 || msgid > 1<<32-1 {
-			l.fail(fault.New("protocol", "the answer does not follow Pawl's protocol"))
+			l.fail(notPawl())
 			return
 		}
 		e.response(l, uint32(msgid), list[2], list[3])
+	case message == any(tlsAlert) && !l.talked && !l.endpoint.TLS:
+		l.fail(fault.New("tls", "this is a port with TLS: write tls:// before the host"))
 	default:
-		l.fail(fault.New("protocol", "the answer does not follow Pawl's protocol"))
+		l.fail(notPawl())
 	}
 }
 

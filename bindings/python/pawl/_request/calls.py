@@ -243,7 +243,8 @@ class Calls:
               and isinstance(message[1], int)):
             self._on_response(link, message[1], message[2], message[3])
         else:
-            link.fail(ProtocolError("the answer does not follow Pawl's protocol"))
+            link.fail(ProtocolError("the answer does not follow Pawl's protocol: is this the "
+                                    "client port of a Pawl node?"))
 
     def _on_notification(self, message: List[Any]) -> None:
         params = message[2]
