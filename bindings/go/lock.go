@@ -34,15 +34,6 @@ func (c *Client) Lock(ctx context.Context, key string, options ...LockOption) (*
 	return newLock(got[0]), nil
 }
 
-// TryLock acquires the key if that is possible at once. Otherwise it returns nil and no error.
-func (c *Client) TryLock(ctx context.Context, key string, options ...LockOption) (*Lock, error) {
-	l, err := c.Lock(ctx, key, append(slices.Clone(options), Wait(0))...)
-	if errors.Is(err, ErrHeld) {
-		return nil, nil
-	}
-	return l, err
-}
-
 func newLock(h *held) *Lock {
 	l := &Lock{h: h}
 	runtime.AddCleanup(l, dropped, h)

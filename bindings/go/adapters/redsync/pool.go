@@ -68,8 +68,11 @@ func (c *conn) Set(key, _ string) (bool, error) {
 // SetNX acquires the key until the expiry is over.
 func (c *conn) SetNX(key, value string, expiry time.Duration) (bool, error) {
 	options := append([]pawl.LockOption{pawl.Lease(leaseOf(expiry)), pawl.Value([]byte(value))}, c.pool.options...)
-	lock, err := c.pool.client.TryLock(c.ctx, key, options...)
-	if err != nil || lock == nil {
+	lock, err := c.pool.client.Lock(c.ctx, key, options...)
+	switch {
+	case errors.Is(err, pawl.ErrHeld):
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	lock.Abandon()
