@@ -184,6 +184,13 @@ class Protocol(unittest.TestCase):
             self.assertTrue(there)
             self.assertEqual(sorted(there), sorted(back), name)
 
+    def test_the_brief_names_every_rule(self):
+        named = re.findall(r"\[[^]]+\]\(protocol/(\w+\.md#[\w-]+)\)",
+                           read(self.PAGES[0]).split("\n## All rules by name\n")[1])
+        rules = [f"{os.path.basename(page)}#{rule}" for page in self.PAGES[1:]
+                 for rule in re.findall(r'<a id="([\w-]+)">', read(page))]
+        self.assertEqual(sorted(named), sorted(rules))
+
 
 class Record(unittest.TestCase):
     """docs/testing-record.md names for each fault a test, a mutant or a script that exists."""
