@@ -2,10 +2,14 @@
 (tests/judge/porcupine). It needs Go, and its module has to be here or to be had."""
 
 import os
-import shutil
 import subprocess
+import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+
+from lacks_go import lacks_go  # noqa: E402
+
 FOLDER = os.path.join(ROOT, "tests", "judge", "porcupine")
 PROGRAM = os.path.join(ROOT, "build", "porcupine", "porcupine")
 
@@ -16,8 +20,9 @@ class Missing(Exception):
 
 def build():
     """Builds the program, and returns its path."""
-    if not shutil.which("go"):
-        raise Missing("go is not installed")
+    why = lacks_go(FOLDER)
+    if why:
+        raise Missing(why)
     built = subprocess.run(["go", "build", "-o", PROGRAM, "."], cwd=FOLDER, text=True,
                            env={**os.environ, "GOTOOLCHAIN": "local"}, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, check=False)
