@@ -199,7 +199,8 @@ class Record(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.tests, cls.mutants, cls.files = set(), set(), set()
-        for path in files_below("tests", os.path.join("bindings", "python", "tests")):
+        for path in files_below("tests", os.path.join("bindings", "python", "tests"),
+                                os.path.join("bindings", "go")):
             name, ending = os.path.splitext(os.path.basename(path))
             cls.files |= {name, name + ending}
             if ending == ".c":
@@ -208,6 +209,8 @@ class Record(unittest.TestCase):
             elif ending == ".py":
                 found = re.findall(r"(?m)^ *(?:async )?(?:def|class) (\w+)", read(path))
                 cls.tests |= set(found) | {"%s.%s" % (name, one) for one in found}
+            elif name.endswith("_test") and ending == ".go":
+                cls.tests |= set(re.findall(r"(?m)^func (Test\w+)\(", read(path)))
             elif ending == ".toml":
                 cls.mutants |= set(re.findall(r'(?m)^name = "(.*)"$', read(path)))
 

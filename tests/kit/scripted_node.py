@@ -200,8 +200,8 @@ class Node:
         self.rules = [] if self.refused else [Rule(name, rule) for rule in said]
         self.connections, self.hangs, self._server, self._count = [], False, None, 0
         self._watches = 0
-        # What has come while the node hangs.
-        self._unread = []
+        # What has come while the node hangs, and what ends the wait of answers that had begun.
+        self._unread, self._resumed = [], asyncio.Event()
         self._context = certificates.context(tls) if tls and tls != "plain" else None
         self._tasks = set()
         self._bound = socket.socket()
@@ -244,6 +244,8 @@ class Node:
             self.hangs = True
         elif what == "resume":
             self.hangs = False
+            self._resumed.set()
+            self._resumed = asyncio.Event()
             unread, self._unread = self._unread, []
             for request in unread:
                 self._take(request)
@@ -362,8 +364,8 @@ class Node:
         if after_ms:
             await asyncio.sleep(after_ms / 1000)
         for action in answer if isinstance(answer, list) else [answer]:
-            if self.hangs:
-                return
+            while self.hangs:
+                await self._resumed.wait()
             await self._act(request, action)
 
     async def _act(self, request, action):
