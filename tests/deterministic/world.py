@@ -1,0 +1,203 @@
+"""One run: three nodes, their clients, and the faults that a plan has; and what is wrong with it."""
+
+import collections
+import json
+import os
+import random
+import shutil
+import tempfile
+
+import checker
+import clients
+import history
+from conductor import HERE, Conductor
+from network import MS
+
+NAMES = "abc"
+PEER_PORT, CLIENT_PORT = 7001, 7101
+MAX_LEASE_MS = 2000
+CLIENTS = 4
+# The bound of the drift is 1 %.
+PPM_MAX = 9500
+SECOND = 10**9
+
+# A crash at a point of a node: of its process, of its machine, or of all machines.
+PROCESS, MACHINE, ALL = "process", "machine", "all"
+Crash = collections.namedtuple("Crash", "node point kind")
+
+
+class Plan:
+    """What happens in a run. `faults` are (ms, name of a method of World, arguments)."""
+
+    def __init__(self, seed, run_ms, crashes=(), faults=()):
+        self.seed, self.run_ms, self.crashes, self.faults = seed, run_ms, crashes, faults
+
+
+def quiet(seed, crashes=()):
+    """A short run with a planned stop, in which nothing happens but the crashes."""
+    drawn = random.Random("quiet %s" % seed)
+    stop = (drawn.randrange(1200, 1600), "stop", (drawn.choice(NAMES),))
+    return Plan(seed, 3000, crashes, [stop])
+
+
+def stormy(seed):
+    """A run with crashes, cuts, pauses and planned stops, as the seed says."""
+    drawn = random.Random("plan %s" % seed)
+    run_ms = 8000
+    crashes = [Crash(drawn.choice(NAMES), drawn.randrange(1, 400),
+                     drawn.choice((PROCESS, MACHINE, MACHINE, ALL)))
+               for _ in range(drawn.randrange(4))]
+    faults = []
+    for _ in range(drawn.randrange(5)):
+        at, node = drawn.randrange(run_ms), drawn.choice(NAMES)
+        faults.append((at, *drawn.choice((
+            ("cut", ((node, drawn.choice(NAMES)), drawn.randrange(100, 2500))),
+            ("cut", ((node,), drawn.randrange(100, 2500))),
+            ("cut", (("clients", node), drawn.randrange(100, 2500))),
+            ("pause", (node, drawn.randrange(50, 2500))),
+            ("stop", (node,))))))
+    return Plan(seed, run_ms, crashes, faults)
+
+
+class World:
+    def __init__(self, options, plan):
+        self.options, self.plan = options, plan
+        parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = tempfile.mkdtemp(prefix="pawl-run-", dir=parent)
+        self.random = random.Random("world %s" % plan.seed)
+        self.conductor = Conductor(self.folder, options.preload, plan.seed)
+        self.history = history.History(os.path.join(self.folder, "history.jsonl"), seed=plan.seed,
+                                       client_drift_ppm=0)
+        self.ports = {n: CLIENT_PORT + i for i, n in enumerate(NAMES)}
+        self.violations = []
+
+    # ---- nodes ----
+
+    def write_config(self, name):
+        number = NAMES.index(name)
+        masters = "".join("%s = 127.0.0.1:%d\n" % (n, PEER_PORT + i) for i, n in enumerate(NAMES))
+        with open(os.path.join(self.folder, name + ".conf"), "w") as file:
+            file.write("[node]\nname = %s\nstate_dir = %s/state-%s\nlisten_peer = 127.0.0.1:%d\n"
+                       "listen_client = 127.0.0.1:%d\n[cluster]\nname = test\nmax_lease = %dms\n"
+                       "request_timeout = 200ms\npromise_timeout = 400ms\n[cluster.masters]\n%s"
+                       "[limits]\nclients = 100\nhandshakes = 50\n"
+                       % (name, HERE, name, PEER_PORT + number, self.ports[name], MAX_LEASE_MS,
+                          masters))
+
+    def start(self, name, reboot=True):
+        node = self.conductor.nodes[name]
+        if not node.alive():
+            base = node.random.randrange(1, 1000) * SECOND if reboot else node.clock()
+            node.start_clock(base, node.random.randrange(PPM_MAX))
+            self.conductor.start(name, [self.options.pawld, "--config", name + ".conf"])
+
+    def crash(self, crash):
+        hit = NAMES if crash.kind == ALL else crash.node
+        for name in hit:
+            if self.conductor.nodes[name].alive():
+                power = crash.kind != PROCESS
+                self.conductor.kill(name, power)
+                self.conductor.later(self.random.randrange(20, 1500) * MS,
+                                     lambda name=name: self.start(name, power))
+
+    # ---- faults ----
+
+    def cut(self, hosts, ms):
+        self.conductor.note("cut off: %s for %d ms" % (" and ".join(hosts), ms))
+        self.conductor.network.cut(hosts, self.conductor.time + ms * MS)
+
+    def pause(self, name, ms):
+        self.conductor.note("%s is paused for %d ms" % (name, ms))
+        self.conductor.nodes[name].stalled = self.conductor.time + ms * MS
+
+    def stop(self, name):
+        """A planned stop. The node starts again when it has ended."""
+        node = self.conductor.nodes[name]
+        if node.alive():
+            self.conductor.note("%s is to stop" % name)
+            node.signal = 15
+            self.conductor.later(300 * MS, lambda: self.start_again(name))
+
+    def start_again(self, name):
+        if self.conductor.nodes[name].signal == 0 and not self.conductor.nodes[name].alive():
+            self.start(name, reboot=False)
+        elif self.conductor.nodes[name].alive():
+            self.conductor.later(100 * MS, lambda: self.start_again(name))
+
+    # ---- the run ----
+
+    def begin(self):
+        for name in NAMES:
+            self.conductor.add(name, self.plan.seed)
+            self.write_config(name)
+            self.start(name)
+        for crash in self.plan.crashes:
+            self.conductor.nodes[crash.node].at_point[crash.point] = (
+                lambda crash=crash: self.crash(crash))
+        for ms, name, arguments in self.plan.faults:
+            self.conductor.at(ms * MS, lambda name=name, arguments=arguments:
+                              getattr(self, name)(*arguments))
+        for number in range(CLIENTS):
+            client = self.client(number)
+            client.begin(client.live(self.plan.run_ms * MS))
+
+    def client(self, number):
+        return clients.Client(self.conductor, self.history, self.ports, number, self.plan.seed)
+
+    def heal(self):
+        """From now on nothing happens any more."""
+        self.conductor.network.cuts = {}
+        for node in self.conductor.nodes.values():
+            node.at_point, node.stalled = {}, 0
+
+    def finish(self):
+        """After the faults, and the longest lease, each key must be free to acquire."""
+        self.heal()
+        answers = []
+        self.conductor.run((self.plan.run_ms + 2 * MAX_LEASE_MS + 1500) * MS)
+        last = self.client(CLIENTS)
+        last.begin(last.try_every_key(lambda key, answer: answers.append((key, answer))))
+        end = self.conductor.time + 12 * SECOND
+        while len(answers) < len(clients.KEYS) and self.conductor.time < end:
+            self.conductor.run(self.conductor.time + 100 * MS)
+        for key in clients.KEYS:
+            result = next((a.result for k, a in answers if k == key), "nothing")
+            if result != "ok":
+                self.violations.append(("progress", "after all faults %s answers %s" % (key, result),
+                                        []))
+
+    def judge(self):
+        self.history.close()
+        for first, lines in history.load(os.path.join(self.folder, "history.jsonl")):
+            found, self.counts = checker.judge(first, lines)
+            self.violations += found
+        for name, status, said in self.conductor.deaths:
+            if status != 0:
+                self.violations.append(("life", "%s ended with status %d:\n%s" % (name, status, said),
+                                        []))
+
+    def run(self):
+        """Returns the outcome."""
+        try:
+            self.begin()
+            if self.options.lying_disk:
+                for node in self.conductor.nodes.values():
+                    self.conductor.at(SECOND // 2, lambda node=node: setattr(node.disk, "lies", True))
+            self.conductor.run(self.plan.run_ms * MS)
+            self.finish()
+            self.conductor.end()
+            self.judge()
+            return Outcome(self)
+        finally:
+            self.conductor.end()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Outcome:
+    """What a run has left; it can be sent from one process to another."""
+
+    def __init__(self, world):
+        self.plan, self.violations, self.counts = world.plan, world.violations, world.counts
+        self.log = "\n".join(world.conductor.log) + "\n"
+        self.points = {n: node.points for n, node in world.conductor.nodes.items()}
+        self.calls, self.time = world.conductor.calls, world.conductor.time
