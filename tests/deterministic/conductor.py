@@ -121,14 +121,14 @@ class Conductor:
                 preexec_fn=plain_process)
         node.threads = [Thread(node, 1, self.door.accept()[0])]
 
-    def kill(self, name, power):
+    def kill(self, name, power, worst):
         """Ends the process. With `power` the machine loses its power, too: what was not synced may
-        be gone, and its clock begins anew."""
+        be gone, or is gone if `worst`."""
         node = self.nodes[name]
         node.process.kill()
         node.process.wait()
         self.bury(node)
-        lost = node.disk.crash(power)
+        lost = node.disk.crash(worst) if power else "nothing"
         self.note("%s is killed at its point %d%s; lost: %s" % (
             name, node.points, ", and its machine is without power" if power else "", lost))
 

@@ -64,12 +64,10 @@ class Disk:
 
     # ---- a crash ----
 
-    def crash(self, power):
-        """Leaves in the directory what a crash leaves: of the process alone everything, of the
-        machine what was synced and some of the rest. Returns in words what was lost."""
-        if not power:
-            return "nothing"
-        kept = self.random.randrange(len(self.undone) + 1)
+    def crash(self, worst):
+        """Leaves in the directory what a power cut leaves: what was synced, and some of the rest,
+        or nothing of it if `worst`. Returns in words what was lost."""
+        kept = 0 if worst else self.random.randrange(len(self.undone) + 1)
         lost = ["%s %s" % step[:2] for step in self.undone[kept:]]
         for step in self.undone[:kept]:
             self.apply(step, self.names)
@@ -77,7 +75,7 @@ class Disk:
         left = {}
         for name, number in sorted(self.names.items()):
             synced = self.contents.get(number, b"")
-            left[name] = self.mix(synced, there.get(number, synced))
+            left[name] = synced if worst else self.mix(synced, there.get(number, synced))
             if left[name] != there.get(number):
                 lost.append("writes to %s" % name)
         for name in os.listdir(self.directory):

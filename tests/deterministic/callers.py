@@ -9,7 +9,7 @@ from network import MS, Stream
 
 KEYS = ["one", "two"]
 PATIENCE_MS = 600
-LEASES_MS = (300, 700, 1500)
+LEASES_MS = (250, 500, 1000)
 
 
 class Answer:
@@ -114,6 +114,8 @@ class Client:
         self.stream.write(pawltest.pack([0, self.msgid, method, [named]]))
         yield from self.until(invoke + patience_ms * MS, self.answered)
         returned, error, result = self.answers.pop(self.msgid, (None, None, None))
+        # A moment passes before the client does anything else, so that the history has an order.
+        yield from self.until(self.now() + self.random.randrange(1000, 50000))
         if returned is None:
             return Answer(invoke, None, "unknown", {})
         code = "ok" if error is None else error["code"]
@@ -180,7 +182,7 @@ class Client:
         while self.now() < until:
             lock = Lock(self.random.choice(KEYS), "%032x" % self.random.getrandbits(128),
                         self.random.choice(LEASES_MS))
-            answer = yield from self.acquire(lock, self.random.choice((0, 0, 400, 1200)))
+            answer = yield from self.acquire(lock, self.random.choice((0, 0, 300, 1000)))
             while answer.result == "unknown" and self.random.random() < 0.7:
                 yield from self.connect()
                 answer = yield from self.acquire(lock, 0)
@@ -206,10 +208,12 @@ class Client:
         elif self.random.random() < 0.5:
             self.forget(lock)
 
-    def try_every_key(self, done):
-        """Acquires each key and releases it; calls done(key, answer) for each."""
+    def acquire_every_key(self, done):
+        """Acquires each key and releases it, however often it has to try; calls done(key)."""
         for key in KEYS:
-            lock = Lock(key, "%032x" % self.random.getrandbits(128), LEASES_MS[0])
-            answer = yield from self.acquire(lock, 4000)
-            done(key, answer)
-            yield from self.release(lock)
+            result = None
+            while result != "ok":
+                lock = Lock(key, "%032x" % self.random.getrandbits(128), LEASES_MS[0])
+                result = (yield from self.acquire(lock, 400)).result
+                yield from self.release(lock)
+            done(key)
