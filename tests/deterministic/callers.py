@@ -37,7 +37,9 @@ class Client:
         self.conductor, self.history, self.ports, self.number = conductor, history, ports, number
         self.random = random.Random("client %d %s" % (number, seed))
         self.stream, self.node, self.input, self.answers, self.msgid = None, None, b"", {}, 0
-        self.program, self.turn, self.awake = None, 0, False
+        self.program, self.turn, self.awake, self.done = None, 0, False, False
+        # The request that has no line in the history yet: (method, parameters, invoke).
+        self.under_way = None
 
     # ---- going on ----
 
@@ -52,6 +54,7 @@ class Client:
         try:
             when = next(self.program)
         except StopIteration:
+            self.done = True
             return
         self.conductor.at(when, lambda: self.go_on() if self.turn == turn else None)
 
@@ -111,6 +114,7 @@ class Client:
         self.msgid += 1
         invoke = self.now()
         named = {k: v for k, v in params.items() if v is not None}
+        self.under_way = method, params, invoke
         self.stream.write(pawltest.pack([0, self.msgid, method, [named]]))
         yield from self.until(invoke + patience_ms * MS, self.answered)
         returned, error, result = self.answers.pop(self.msgid, (None, None, None))
@@ -122,7 +126,14 @@ class Client:
         return Answer(invoke, returned, code, result if error is None else error)
 
     def write(self, op, lock, answer, **fields):
+        self.under_way = None
         self.history.op(self.number, op, answer, **lock.told(), node=self.node, **fields)
+
+    def write_rest(self):
+        """Writes the request that is under way when the run ends."""
+        if self.under_way:
+            op, params, invoke = self.under_way
+            self.history.op(self.number, op, Answer(invoke, None, "unknown", {}), **params)
 
     # ---- locks ----
 
@@ -171,6 +182,7 @@ class Client:
     def get(self, key):
         answer = yield from self.call("get", PATIENCE_MS, key=key, consistency="quorum")
         held = answer.data.get("held") if answer.ok else None
+        self.under_way = None
         self.history.op(self.number, "get", answer, key=key, consistency="quorum", held=held,
                         lock_id=answer.data.get("lock_id") if held else None, node=self.node,
                         holder_token=answer.data.get("token") if held else None)

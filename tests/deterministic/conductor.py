@@ -40,6 +40,8 @@ class Thread:
         self.node, self.number, self.channel = node, number, channel
         # The call that it waits in: (name, fd, a, b, data). None: it has not been read yet.
         self.call, self.woken, self.until = None, False, None
+        # Until when (in true time) the disk keeps it waiting.
+        self.slow = 0
         self.over = False
         # The channel of the thread that this one is about to make.
         self.made = None
@@ -182,6 +184,8 @@ class Conductor:
             for thread in node.threads:
                 if thread.until is not None and node.stalled <= self.time:
                     yield node.true(thread.until)
+                if thread.slow > self.time:
+                    yield thread.slow
             for timer in node.table.values():
                 if isinstance(timer, descriptors.Timer) and timer.when and not timer.ready():
                     yield node.true(timer.when)
@@ -190,6 +194,8 @@ class Conductor:
         if thread.call is None:
             return True
         name, fd, a, _, _ = thread.call
+        if thread.slow > self.time:
+            return False
         if name == "epoll_wait":
             return (thread.node.signal and thread.number == 1 or self.late(thread)
                     or thread.node.table[fd].some_ready())
@@ -201,6 +207,10 @@ class Conductor:
 
     def late(self, thread):
         return thread.until is not None and thread.node.clock() >= thread.until
+
+    def sync_takes(self):
+        """Most often a disk takes some milliseconds, and now and then much longer."""
+        return MS * self.random.choice((1, 1, 2, 4, 8, 30, 150))
 
     def step(self, thread):
         """Carries out the call in which the thread waits, lets it go on, and reads its next one."""
@@ -252,6 +262,8 @@ class Conductor:
             self.wake(thread.node, "lock")
         elif name == "spawn":
             thread.made = self.door.accept()[0]
+        elif name == "file_sync":
+            thread.slow = self.time + self.sync_takes()
 
     @staticmethod
     def wake(node, name, address=None, most=None):

@@ -125,9 +125,10 @@ class Tally:
 
 
 def outcomes(options):
-    """Yields the outcomes as they come."""
-    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        waiting = set()
+    """Yields the outcomes as they come. Whoever has seen enough closes the generator."""
+    pool = concurrent.futures.ProcessPoolExecutor(options.jobs)
+    waiting = set()
+    try:
         for plan in plans(options):
             waiting.add(pool.submit(run, options, plan))
             if len(waiting) >= 4 * options.jobs:
@@ -135,6 +136,8 @@ def outcomes(options):
                     waiting, return_when=concurrent.futures.FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         yield from (future.result() for future in concurrent.futures.as_completed(waiting))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def go(options):
@@ -160,25 +163,26 @@ def go(options):
 
 # ---- the proof ----
 
-def found(options, runs):
-    """Returns what the first of these runs that has a violation says; None if none has."""
-    for number, plan in enumerate(runs, 1):
-        outcome = run(options, plan)
+def found(options):
+    """Returns what the first run that has a violation says; None if none has."""
+    number, running = 0, outcomes(options)
+    for number, outcome in enumerate(running, 1):
         if outcome.violations:
+            running.close()
             kind, what, _ = outcome.violations[0]
-            return "run %d: %s: %s; %s" % (number, kind, what.splitlines()[0],
-                                           replay(options, plan))
+            return "run %d: %s: %s\n  %s" % (number, kind, what.splitlines()[0],
+                                             replay(options, outcome.plan))
     return None
 
 
 def proof(options):
     """Runs nodes that are broken on purpose. Returns whether each was found."""
-    options.crash_points, every = options.crash_points or "100", []
-    broken = [("the disk syncs nothing", {"lying_disk": True})]
+    every, broken = [], [("the disk syncs nothing", {"lying_disk": True})]
     broken += [(name, {"pawld": prove.broken_nodes(options.build, name)}) for name in MUTANTS]
     for name, changes in broken:
-        one = argparse.Namespace(**{**vars(options), **changes})
-        said = found(one, plans(one)) or found(one, map(world.stormy, range(1, 41)))
+        of = {**vars(options), **changes}
+        said = (found(argparse.Namespace(**{**of, "crash_points": options.crash_points or "60"}))
+                or found(argparse.Namespace(**{**of, "seeds": options.seeds or 40})))
         every.append(said)
         print("%s: %s" % ("found: " + name if said else "NOT FOUND: " + name, said), flush=True)
     return all(every)

@@ -78,7 +78,7 @@ class World:
         self.history = history.History(os.path.join(self.folder, "history.jsonl"), seed=plan.seed,
                                        client_drift_ppm=0)
         self.ports = {n: CLIENT_PORT + i for i, n in enumerate(NAMES)}
-        self.violations = []
+        self.clients, self.violations = [], []
 
     # ---- nodes ----
 
@@ -150,12 +150,14 @@ class World:
         for ms, name, arguments in self.plan.faults:
             self.conductor.at(ms * MS, lambda name=name, arguments=arguments:
                               getattr(self, name)(*arguments))
-        for number in range(CLIENTS):
-            client = self.client(number)
+        for _ in range(CLIENTS):
+            client = self.client()
             client.begin(client.live(self.plan.run_ms * MS))
 
-    def client(self, number):
-        return callers.Client(self.conductor, self.history, self.ports, number, self.plan.seed)
+    def client(self):
+        self.clients.append(callers.Client(self.conductor, self.history, self.ports,
+                                           len(self.clients), self.plan.seed))
+        return self.clients[-1]
 
     def heal(self):
         """From now on nothing happens any more."""
@@ -167,10 +169,10 @@ class World:
     def finish(self):
         """After the faults each key must soon be free to acquire."""
         self.heal()
-        free, last = [], self.client(CLIENTS)
+        free, last = [], self.client()
         last.begin(last.acquire_every_key(free.append))
         end = self.conductor.time + PROGRESS_MS * MS
-        while len(free) < len(callers.KEYS) and self.conductor.time < end:
+        while not all(c.done for c in self.clients) and self.conductor.time < end:
             self.conductor.run(self.conductor.time + 50 * MS)
         for key in callers.KEYS:
             if key not in free:
@@ -178,6 +180,8 @@ class World:
                                         "fault" % (key, PROGRESS_MS), []))
 
     def judge(self):
+        for client in self.clients:
+            client.write_rest()
         self.history.close()
         for first, lines in history.load(os.path.join(self.folder, "history.jsonl")):
             found, self.counts = checker.judge(first, lines)
