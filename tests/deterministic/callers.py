@@ -1,6 +1,6 @@
-"""Clients on the conductor's own network and in its own time. They acquire keys, extend, read,
-release, vanish, and repeat at another node what was not answered. What they do is drawn from the
-seed, and what they ask and believe is written to the history."""
+"""Clients on the conductor's own network and in its own time. They acquire keys, extend, update,
+read, release, vanish, and repeat at another node what was not answered. What they do is drawn from
+the seed, and what they ask and believe is written to the history."""
 
 import random
 
@@ -24,6 +24,8 @@ class Lock:
     def __init__(self, key, lock_id, lease_ms):
         self.key, self.lock_id, self.lease_ms = key, lock_id, lease_ms
         self.until, self.over = 0, False
+        # The value that the acquire writes.
+        self.first = lock_id[:6]
 
     def told(self):
         return {"key": self.key, "lock_id": self.lock_id}
@@ -152,10 +154,10 @@ class Client:
     def acquire(self, lock, wait_ms):
         answer = yield from self.call("acquire", PATIENCE_MS + wait_ms, **lock.told(),
                                       lease_ms=lock.lease_ms, wait_ms=wait_ms,
-                                      owner="client %d" % self.number)
+                                      owner="client %d" % self.number, value=lock.first)
         believed = self.believes(lock, answer) if answer.ok else None
         self.write("acquire", lock, answer, believed=believed, lease_ms=lock.lease_ms,
-                   wait_ms=wait_ms)
+                   wait_ms=wait_ms, value=lock.first)
         return answer
 
     def extend(self, lock):
@@ -165,6 +167,13 @@ class Client:
         believed = self.believes(lock, answer, before) if answer.ok else None
         self.write("extend", lock, answer, believed=believed, lease_ms=lock.lease_ms,
                    deadline_kept=True)
+        lock.over |= answer.result in ("lost", "not_found")
+        return answer
+
+    def update(self, lock):
+        value = "%06x" % self.random.getrandbits(24)
+        answer = yield from self.call("update", PATIENCE_MS, **lock.told(), value=value)
+        self.write("update", lock, answer, value=value)
         lock.over |= answer.result in ("lost", "not_found")
         return answer
 
@@ -182,10 +191,11 @@ class Client:
     def get(self, key):
         answer = yield from self.call("get", PATIENCE_MS, key=key, consistency="quorum")
         held = answer.data.get("held") if answer.ok else None
+        holder = answer.data if held and len(answer.data.get("holders", [0])) == 1 else {}
         self.under_way = None
         self.history.op(self.number, "get", answer, key=key, consistency="quorum", held=held,
-                        lock_id=answer.data.get("lock_id") if held else None, node=self.node,
-                        holder_token=answer.data.get("token") if held else None)
+                        lock_id=holder.get("lock_id"), shown=holder.get("value"), node=self.node,
+                        holder_token=holder.get("token"))
 
     # ---- what a client does ----
 
@@ -209,7 +219,7 @@ class Client:
     def hold(self, lock):
         for _ in range(self.random.randrange(4)):
             yield from self.sleep(self.random.randrange(lock.lease_ms // 2))
-            answer = yield from self.extend(lock)
+            answer = yield from (self.extend if self.random.random() < 0.7 else self.update)(lock)
             if answer.result == "unknown":
                 yield from self.connect()
         if self.random.random() < 0.8:

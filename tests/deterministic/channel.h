@@ -1,6 +1,6 @@
 /* channel.h: how the preloaded library asks the conductor (conductor.py). Each thread has a channel
- * of its own, a socket of whole messages. A thread runs only between an answer and its next call, so
- * of all threads of all processes one runs at a time. */
+ * of its own, a socket of whole messages. A thread runs only between an answer and its next call.
+ * So of all threads of all processes one runs at a time. */
 #ifndef PAWL_TEST_CHANNEL_H
 #define PAWL_TEST_CHANNEL_H
 

@@ -104,8 +104,8 @@ int accept4(int fd, __SOCKADDR_ARG out, socklen_t *size, int flags) {
 		return -1;
 	}
 	conducted[taken] = true;
-	if (of_address((struct call_out){ .call = CALL_ACCEPT, .fd = fd, .a = taken }, out.__sockaddr__, size)
-		< 0) {
+	const struct call_out call = { .call = CALL_ACCEPT, .fd = fd, .a = taken };
+	if (of_address(call, out.__sockaddr__, size) < 0) {
 		drop(taken);
 		return -1;
 	}
@@ -113,11 +113,13 @@ int accept4(int fd, __SOCKADDR_ARG out, socklen_t *size, int flags) {
 }
 
 int getsockname(int fd, __SOCKADDR_ARG out, socklen_t *size) {
-	return of_address((struct call_out){ .call = CALL_NAME, .fd = fd }, out.__sockaddr__, size);
+	const struct call_out call = { .call = CALL_NAME, .fd = fd };
+	return of_address(call, out.__sockaddr__, size);
 }
 
 int getpeername(int fd, __SOCKADDR_ARG out, socklen_t *size) {
-	return of_address((struct call_out){ .call = CALL_PEER_NAME, .fd = fd }, out.__sockaddr__, size);
+	const struct call_out call = { .call = CALL_PEER_NAME, .fd = fd };
+	return of_address(call, out.__sockaddr__, size);
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t size) {
@@ -148,8 +150,8 @@ typedef int close_function(int);
 
 static ssize_t take(int fd, void *to, size_t max) {
 	size_t got = 0, most = max < CALL_BYTES_MAX ? max : CALL_BYTES_MAX;
-	int64_t n = channel_call((struct call_out){ .call = CALL_READ, .fd = fd, .a = (int64_t)most },
-		NULL, 0, to, most, &got);
+	const struct call_out call = { .call = CALL_READ, .fd = fd, .a = (int64_t)most };
+	int64_t n = channel_call(call, NULL, 0, to, most, &got);
 	return n < 0 ? -1 : (ssize_t)got;
 }
 
@@ -207,8 +209,8 @@ int epoll_ctl(int fd, int operation, int watched, struct epoll_event *event) {
 
 int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms) {
 	int most = max < EVENTS_MAX ? max : EVENTS_MAX;
-	return (int)channel_call((struct call_out){ CALL_EPOLL_WAIT, fd, most, timeout_ms }, NULL, 0,
-		events, (size_t)most * sizeof *events, NULL);
+	const struct call_out call = { CALL_EPOLL_WAIT, fd, most, timeout_ms };
+	return (int)channel_call(call, NULL, 0, events, (size_t)most * sizeof *events, NULL);
 }
 
 /* ---- timers, counters and pipes ---- */

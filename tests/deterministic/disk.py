@@ -1,6 +1,6 @@
 """What of the files in a directory would survive a power cut. The files themselves are the
-kernel's. The conductor says when a file or the directory was synced; at a crash, what was not synced
-survives in part, as the seed says."""
+kernel's. The conductor says when a file or the directory was synced. Of what was not synced, some
+survives a crash, as the seed says."""
 
 import os
 

@@ -88,8 +88,8 @@ static void draw(void *to, size_t size) {
 	char *at = to;
 	while (size > 0) {
 		size_t got, most = size < CALL_BYTES_MAX ? size : CALL_BYTES_MAX;
-		channel_call((struct call_out){ .call = CALL_RANDOM, .a = (int64_t)most }, NULL, 0, at,
-			most, &got);
+		const struct call_out call = { .call = CALL_RANDOM, .fd = -1, .a = (int64_t)most };
+		channel_call(call, NULL, 0, at, most, &got);
 		at += got;
 		size -= got;
 	}

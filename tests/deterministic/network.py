@@ -201,8 +201,8 @@ class Network:
                 stream.wake()
 
     def host_died(self, host):
-        """Ends all connections of a host whose process, or power, is gone. Of what it has sent, some
-        first part still arrives; then the other ends hear of it, sooner or later."""
+        """Ends all connections of a host whose process, or power, is gone. Some first part of what
+        it has sent still arrives; then the other ends hear of it, sooner or later."""
         for port in [p for p, listener in self.listeners.items() if listener.host == host]:
             del self.listeners[port]
         for stream in self.streams:

@@ -1,5 +1,5 @@
-/* threads.c: threads, their locks and conditions, and the clocks. Between two calls of the conductor
- * no other thread runs, so nothing here is atomic. */
+/* threads.c: threads, their locks and conditions, and the clocks. Between two calls of the
+ * conductor no other thread runs, so nothing here is atomic. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

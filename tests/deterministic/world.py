@@ -1,4 +1,4 @@
-"""One run: three nodes, their clients, and the faults that a plan has; and what is wrong with it."""
+"""One run: three nodes, their clients, and the faults of a plan; and what was wrong with it."""
 
 import collections
 import os
@@ -20,8 +20,6 @@ RESTART_MS = 500
 # After the last fault a key is free to acquire within this time: a node starts again, waits for
 # max_lease, and a lease ends; clients try other nodes meanwhile.
 PROGRESS_MS = 6000
-# From when on disks lie, if they do: after the birth of the cluster.
-LYING_MS = 500
 # The bound of the drift is 1 %.
 PPM_MAX = 9500
 SECOND = 10**9
@@ -41,12 +39,12 @@ class Plan:
 
 
 def plain(seed, crashes=()):
-    """A short run: all machines lose their power once, and a node is stopped as planned. The crashes
-    come on top of that."""
+    """A short run: all machines lose their power once, and a node is stopped as planned. The
+    crashes come on top of that."""
     drawn = random.Random("plain %s" % seed)
-    faults = [(drawn.randrange(500, 800), "blackout", ()),
-              (drawn.randrange(2600, 3000), "stop", (drawn.choice(NAMES),))]
-    return Plan(seed, 3600, crashes, faults, plain=True)
+    faults = [(drawn.randrange(700, 1000), "blackout", ()),
+              (drawn.randrange(2900, 3200), "stop", (drawn.choice(NAMES),))]
+    return Plan(seed, 4000, crashes, faults, plain=True)
 
 
 def stormy(seed):
@@ -107,6 +105,7 @@ class World:
             if self.conductor.nodes[name].alive():
                 power = crash.kind != PROCESS
                 self.conductor.kill(name, power, worst)
+                self.conductor.nodes[name].disk.lies = self.options.lying_disk
                 self.conductor.later(self.random.randrange(20, RESTART_MS) * MS,
                                      lambda name=name: self.start(name, power))
 
@@ -176,8 +175,11 @@ class World:
             self.conductor.run(self.conductor.time + 50 * MS)
         for key in callers.KEYS:
             if key not in free:
-                self.violations.append(("progress", "%s cannot be acquired for %d ms after the last "
-                                        "fault" % (key, PROGRESS_MS), []))
+                self.wrong("progress", "%s cannot be acquired for %d ms after the last fault"
+                           % (key, PROGRESS_MS))
+
+    def wrong(self, kind, what):
+        self.violations.append((kind, what, []))
 
     def judge(self):
         for client in self.clients:
@@ -188,17 +190,12 @@ class World:
             self.violations += found
         for name, status, said in self.conductor.deaths:
             if status != 0:
-                self.violations.append(("life", "%s ended with status %d:\n%s" % (name, status, said),
-                                        []))
+                self.wrong("life", "%s ended with status %d:\n%s" % (name, status, said))
 
     def run(self):
         """Returns the outcome."""
         try:
             self.begin()
-            if self.options.lying_disk:
-                for node in self.conductor.nodes.values():
-                    self.conductor.at(LYING_MS * MS,
-                                      lambda node=node: setattr(node.disk, "lies", True))
             self.conductor.run(self.plan.run_ms * MS)
             self.finish()
             self.conductor.end()
