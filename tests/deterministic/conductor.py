@@ -3,7 +3,6 @@ on is next is drawn from the seed; time passes when none can. The processes are 
 preloaded library (channel.h) that asks here for what they would ask the kernel."""
 
 import collections
-import ctypes
 import heapq
 import os
 import random
@@ -21,6 +20,7 @@ from network import MS, Network
 CALLS = """hello socket bind listen accept connect shutdown close name peer_name error read write
 epoll epoll_ctl epoll_wait timer timer_set counter pipe log file_write file_sync file_create
 file_rename file_unlink random spawn exit join lock unlock wait signal""".split()
+# struct call_out and struct call_back of channel.h.
 OUT, BACK = struct.Struct("=Iiqq"), struct.Struct("=qiiqq")
 CALL_BYTES_MAX = 64 * 1024
 # The folder of a run as its processes name it.
@@ -28,7 +28,6 @@ HERE = "/proc/self/cwd"
 WALL_NS = 1700000000 * 10**9
 # One call takes so long, so that clocks never stand still while a node is busy.
 CALL_NS = 1000
-ADDR_NO_RANDOMIZE = 0x40000
 # The calls before which a process can be killed.
 POINTS = {"file_write", "file_sync", "file_create", "file_rename", "file_unlink"}
 # A run that has made so many calls does not end any more.
@@ -283,9 +282,7 @@ class Conductor:
 
 
 def plain_process():
-    """What may differ from machine to machine is the same in each process: where its memory is, and
-    how many files it may open."""
-    ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
+    """How many files a process may open differs from machine to machine, and nodes log it."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -17,6 +17,15 @@ PRELOAD = "tests/deterministic/libconducted.so"
 KINDS = (world.PROCESS, world.MACHINE, world.ALL)
 TAIL = 40
 LIES = "a disk that syncs nothing"
+# Nodes that forget a sync. No other test can notice that, so these are no rows of tests/mutants.
+SYNCS = [
+    {"name": "the state file is not synced", "edit": [
+        {"in": "state_put",
+         "old": "return error ? error : fdatasync(f->fd) == 0 ? 0 : PAWL_EIO;",
+         "new": "return error;"}]},
+    {"name": "the name of a new state file is not synced", "edit": [
+        {"in": "state_create", "old": "&& synced_dir(f->dir) == 0;", "new": ";"}]},
+]
 # The rows of tests/mutants without which a node must be found.
 MUTANTS = ["a start takes up a clock below its reservation", "R1 dropped",
            "R4 dropped: a recovering master votes",
@@ -179,11 +188,12 @@ def found(options):
 
 def proof(options):
     """Runs nodes that are broken on purpose. Returns whether each was found."""
-    every = []
-    for name in [name for name in [LIES, *MUTANTS] if options.only in name]:
-        changes = ({"lying_disk": True} if name == LIES
-                   else {"pawld": prove.broken_nodes(options.build, name)})
-        of = {**vars(options), **changes}
+    every, mutants = [], prove.load_mutants()
+    rows = SYNCS + [row for row in mutants.read_rows() if row["name"] in MUTANTS]
+    for row in [row for row in [{"name": LIES}, *rows] if options.only in row["name"]]:
+        changes = ({"pawld": prove.changed_nodes(options.build, row, mutants)} if "edit" in row
+                   else {"lying_disk": True})
+        name, of = row["name"], {**vars(options), **changes}
         said = (found(argparse.Namespace(**{**of, "crash_points": options.crash_points or "60"}))
                 or found(argparse.Namespace(**{**of, "seeds": options.seeds or 40})))
         every.append(said)

@@ -131,10 +131,10 @@ class World:
             self.conductor.later(300 * MS, lambda: self.start_again(name))
 
     def start_again(self, name):
-        if self.conductor.nodes[name].signal == 0 and not self.conductor.nodes[name].alive():
-            self.start(name, reboot=False)
-        elif self.conductor.nodes[name].alive():
+        if self.conductor.nodes[name].alive():
             self.conductor.later(100 * MS, lambda: self.start_again(name))
+        else:
+            self.start(name, reboot=False)
 
     # ---- the run ----
 

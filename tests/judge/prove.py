@@ -49,10 +49,15 @@ def load_mutants():
 def broken_nodes(build, name, mutants=None):
     """Builds a pawld without this rule, and returns its path."""
     mutants = mutants or load_mutants()
+    return changed_nodes(build, next(r for r in mutants.read_rows() if r["name"] == name), mutants)
+
+
+def changed_nodes(build, row, mutants):
+    """Builds a pawld with the edits of this row, and returns its path."""
     program = "src/node/pawld"
     builder = mutants.Builder(build, [program], quick=True)
-    row = next(r for r in mutants.read_rows() if r["name"] == name)
-    folder = os.path.join(builder.build, "mutants", "judge-%d" % (sum(map(ord, name)) % 100000))
+    number = sum(map(ord, row["name"])) % 100000
+    folder = os.path.join(builder.build, "mutants", "judge-%d" % number)
     return builder.link(program, builder.objects(row, folder), folder)
 
 
