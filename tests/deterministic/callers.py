@@ -40,6 +40,8 @@ class Client:
         self.random = random.Random("client %d %s" % (number, seed))
         self.stream, self.node, self.input, self.answers, self.msgid = None, None, b"", {}, 0
         self.program, self.turn, self.awake, self.done = None, 0, False, False
+        # What is wrong if the program does not come to its end.
+        self.lasts = ""
         # The request that has no line in the history yet: (method, parameters, invoke).
         self.under_way = None
 
@@ -77,12 +79,13 @@ class Client:
 
     # ---- requests ----
 
-    def connect(self):
+    def connect(self, node=None):
+        """Connects to this node, or to another one than before."""
         if self.stream:
             self.stream.wake = None
             self.stream.closed()
         others = [n for n in sorted(self.ports) if n != self.node]
-        self.node, self.input, self.answers = self.random.choice(others), b"", {}
+        self.node, self.input, self.answers = node or self.random.choice(others), b"", {}
         self.stream = Stream(self.conductor.network, "clients")
         self.stream.wake = self.wake
         self.conductor.network.connect(self.stream, self.ports[self.node])
@@ -230,12 +233,43 @@ class Client:
         elif self.random.random() < 0.5:
             self.forget(lock)
 
-    def acquire_every_key(self, done):
-        """Acquires each key and releases it, however often it has to try; calls done(key)."""
+    def acquire_every_key(self):
+        """Acquires each key and releases it, however often it has to try."""
         for key in KEYS:
             result = None
             while result != "ok":
                 lock = Lock(key, "%032x" % self.random.getrandbits(128), LEASES_MS[0])
                 result = (yield from self.acquire(lock, 400)).result
                 yield from self.release(lock)
-            done(key)
+
+    # ---- the set ----
+
+    def operate(self, times, done):
+        """At each of the times (ms) it changes the timing, which is a decree and a new epoch; calls
+        done() if that is answered well."""
+        for at in times:
+            yield from self.until(at * MS)
+            answer = yield from self.call("cluster_set_timing", PATIENCE_MS,
+                                          promise_timeout_ms=self.random.randrange(400, 500))
+            self.under_way = None
+            if answer.ok:
+                done()
+
+    def observe(self, until, told):
+        """Asks each node for its status, again and again, and calls told(status). Ends after
+        `until`, when all of them vote and agree."""
+        agreed = False
+        while self.now() < until or not agreed:
+            seen = []
+            for node in sorted(self.ports):
+                yield from self.connect(node)
+                if self.usable():
+                    answer = yield from self.call("status", PATIENCE_MS)
+                    self.under_way = None
+                    seen += [answer.data] if answer.ok else []
+            for status in seen:
+                told(status)
+            agreed = (len({s["node"] for s in seen}) == len(self.ports)
+                      and all(s["state"] == "voting" for s in seen)
+                      and len({(s["epoch"], s["config_hash"]) for s in seen}) == 1)
+            yield from self.sleep(100)

@@ -30,21 +30,22 @@ Crash = collections.namedtuple("Crash", "node point kind")
 
 
 class Plan:
-    """What happens in a run. `faults` are (ms, name of a method of World, arguments). `plain`: it
-    is the short run."""
+    """What happens in a run. `faults` are (ms, name of a method of World, arguments). `changes` has
+    for each operator when it changes the timing, in ms. `plain`: it is the short run."""
 
-    def __init__(self, seed, run_ms, crashes, faults, plain=False):
+    def __init__(self, seed, run_ms, crashes, faults, changes, plain=False):
         self.seed, self.run_ms, self.crashes, self.faults = seed, run_ms, crashes, faults
-        self.plain = plain
+        self.changes, self.plain = changes, plain
 
 
 def plain(seed, crashes=()):
-    """A short run: all machines lose their power once, and a node is stopped as planned. The
-    crashes come on top of that."""
+    """A short run: all machines lose their power once, two operators change the timing at once, and
+    a node is stopped as planned. The crashes come on top of that."""
     drawn = random.Random("plain %s" % seed)
+    change = drawn.randrange(2300, 2700)
     faults = [(drawn.randrange(700, 1000), "blackout", ()),
               (drawn.randrange(2900, 3200), "stop", (drawn.choice(NAMES),))]
-    return Plan(seed, 4000, crashes, faults, plain=True)
+    return Plan(seed, 4000, crashes, faults, [[change], [change]], plain=True)
 
 
 def stormy(seed):
@@ -63,7 +64,8 @@ def stormy(seed):
             ("cut", (("clients", node), drawn.randrange(100, 1500))),
             ("pause", (node, drawn.randrange(50, 1500))),
             ("stop", (node,))))))
-    return Plan(seed, run_ms, crashes, faults)
+    changes = [sorted(drawn.sample(range(run_ms), 2)) for _ in range(drawn.randrange(3))]
+    return Plan(seed, run_ms, crashes, faults, changes)
 
 
 class World:
@@ -77,6 +79,8 @@ class World:
                                        client_drift_ppm=0)
         self.ports = {n: CLIENT_PORT + i for i, n in enumerate(NAMES)}
         self.clients, self.violations = [], []
+        # The configuration of each epoch, as nodes have told it, and how many changes were answered.
+        self.epochs, self.changed = {}, 0
 
     # ---- nodes ----
 
@@ -149,14 +153,28 @@ class World:
         for ms, name, arguments in self.plan.faults:
             self.conductor.at(ms * MS, lambda name=name, arguments=arguments:
                               getattr(self, name)(*arguments))
+        end = self.plan.run_ms * MS
         for _ in range(CLIENTS):
-            client = self.client()
-            client.begin(client.live(self.plan.run_ms * MS))
+            self.client("a client gets no answer", lambda c: c.live(end))
+        for times in self.plan.changes:
+            self.client("an operator gets no answer", lambda c, times=times: c.operate(times, self.change_done))
+        self.client("not all nodes vote and agree", lambda c: c.observe(end, self.status))
 
-    def client(self):
-        self.clients.append(callers.Client(self.conductor, self.history, self.ports,
-                                           len(self.clients), self.plan.seed))
-        return self.clients[-1]
+    def client(self, lasts, program):
+        """Lets a client begin. If its program does not end, `lasts` says what is wrong."""
+        client = callers.Client(self.conductor, self.history, self.ports, len(self.clients),
+                                self.plan.seed)
+        self.clients.append(client)
+        client.lasts = lasts
+        client.begin(program(client))
+
+    def change_done(self):
+        self.changed += 1
+
+    def status(self, status):
+        told = self.epochs.setdefault(status["epoch"], status["config_hash"])
+        if status["epoch"] and told != status["config_hash"]:
+            self.wrong("epochs", "epoch %d has two configurations" % status["epoch"])
 
     def heal(self):
         """From now on nothing happens any more."""
@@ -166,17 +184,16 @@ class World:
             node.at_point, node.stalled = {}, 0
 
     def finish(self):
-        """After the faults each key must soon be free to acquire."""
+        """After the faults all that clients do must soon come to its end."""
         self.heal()
-        free, last = [], self.client()
-        last.begin(last.acquire_every_key(free.append))
+        self.client("a key cannot be acquired", lambda c: c.acquire_every_key())
         end = self.conductor.time + PROGRESS_MS * MS
         while not all(c.done for c in self.clients) and self.conductor.time < end:
             self.conductor.run(self.conductor.time + 50 * MS)
-        for key in callers.KEYS:
-            if key not in free:
-                self.wrong("progress", "%s cannot be acquired for %d ms after the last fault"
-                           % (key, PROGRESS_MS))
+        for client in self.clients:
+            if not client.done:
+                self.wrong("progress", "%s for %d ms after the last fault"
+                           % (client.lasts, PROGRESS_MS))
 
     def wrong(self, kind, what):
         self.violations.append((kind, what, []))
@@ -188,6 +205,7 @@ class World:
         for first, lines in history.load(os.path.join(self.folder, "history.jsonl")):
             found, self.counts = checker.judge(first, lines)
             self.violations += found
+        self.counts["change_ok"] = self.changed
         for name, status, said in self.conductor.deaths:
             if status != 0:
                 self.wrong("life", "%s ended with status %d:\n%s" % (name, status, said))
