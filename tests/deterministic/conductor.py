@@ -30,6 +30,8 @@ WALL_NS = 1700000000 * 10**9
 CALL_NS = 1000
 # The calls before which a process can be killed.
 POINTS = {"file_write", "file_sync", "file_create", "file_rename", "file_unlink"}
+# How long, in true time, a thread may take for anything between two calls: (seconds, us).
+PATIENCE = struct.pack("@ll", 60, 0)
 # A run that has made so many calls does not end any more.
 CALLS_MAX = 5000000
 
@@ -92,6 +94,13 @@ class Conductor:
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.door.bind(os.path.join(folder, "conductor"))
         self.door.listen(8)
+        self.door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)
+
+    def let_in(self):
+        """Returns the channel of a thread that begins."""
+        channel = self.door.accept()[0]
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)
+        return channel
 
     # ---- time ----
 
@@ -120,7 +129,7 @@ class Conductor:
                 arguments, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                 env={"LD_PRELOAD": self.preload, "PAWL_TEST_CONDUCTOR": "conductor"},
                 preexec_fn=plain_process)
-        node.threads = [Thread(node, 1, self.door.accept()[0])]
+        node.threads = [Thread(node, 1, self.let_in())]
 
     def kill(self, name, power, worst):
         """Ends the process. With `power` the machine loses its power, too: what was not synced may
@@ -260,7 +269,7 @@ class Conductor:
         elif name == "wait":
             self.wake(thread.node, "lock")
         elif name == "spawn":
-            thread.made = self.door.accept()[0]
+            thread.made = self.let_in()
         elif name == "file_sync":
             thread.slow = self.time + self.sync_takes()
 

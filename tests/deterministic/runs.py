@@ -69,7 +69,10 @@ def arguments(doc, argv):
 
 def run(options, plan):
     """Returns the outcome of one run. With --twice it is made twice, and the logs must agree."""
-    outcome = world.World(options, plan).run()
+    try:
+        outcome = world.World(options, plan).run()
+    except Exception as error:
+        raise RuntimeError("a run could not be made: %s" % replay(options, plan)) from error
     if options.twice:
         again = world.World(options, plan).run()
         if again.log != outcome.log:

@@ -79,7 +79,7 @@ class World:
                                        client_drift_ppm=0)
         self.ports = {n: CLIENT_PORT + i for i, n in enumerate(NAMES)}
         self.clients, self.violations = [], []
-        # The configuration of each epoch, as nodes have told it, and how many changes were answered.
+        # The configuration of each epoch, as nodes have told it; how many changes were answered.
         self.epochs, self.changed = {}, 0
 
     # ---- nodes ----
@@ -157,7 +157,8 @@ class World:
         for _ in range(CLIENTS):
             self.client("a client gets no answer", lambda c: c.live(end))
         for times in self.plan.changes:
-            self.client("an operator gets no answer", lambda c, times=times: c.operate(times, self.change_done))
+            self.client("an operator gets no answer",
+                        lambda c, at=times: c.operate(at, self.change_done))
         self.client("not all nodes vote and agree", lambda c: c.observe(end, self.status))
 
     def client(self, lasts, program):
