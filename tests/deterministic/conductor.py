@@ -59,7 +59,8 @@ class Node:
         self.disk = Disk(os.path.join(conductor.folder, "state-" + name),
                          random.Random("disk %s" % random_.random()))
         self.process, self.threads, self.table = None, [], {}
-        self.signal, self.stalled = 0, 0
+        # The signal that the process is to get; until when it is paused, and its disk is failing.
+        self.signal, self.stalled, self.failing = 0, 0, 0
         # How many points this machine has passed, and what happens at which: {number: function}.
         self.points, self.at_point = 0, {}
         self.base = self.since = self.ppm = 0
@@ -84,13 +85,14 @@ class Node:
 
 
 class Conductor:
-    def __init__(self, folder, preload, seed):
+    def __init__(self, folder, preload, seed, on_end):
         self.folder, self.preload = folder, preload
         self.time, self.calls, self.order = 0, 0, 0
         self.log, self.events, self.nodes = [], [], {}
         self.random = random.Random("schedule %s" % seed)
         self.network = Network(lambda: self.time, self.at, random.Random("network %s" % seed))
-        self.deaths = []
+        # on_end(node, status) is called when a process has ended by itself.
+        self.on_end = on_end
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.door.bind(os.path.join(folder, "conductor"))
         self.door.listen(8)
@@ -156,7 +158,7 @@ class Conductor:
         status = node.process.wait()
         self.bury(node)
         self.note("%s ends with status %d" % (node.name, status))
-        self.deaths.append((node.name, status, node.said()))
+        self.on_end(node, status)
 
     def end(self):
         for node in self.nodes.values():

@@ -249,13 +249,30 @@ def in_state(node, path):
     return None if len(parts) != 2 else parts[1].lstrip("/") or "."
 
 
-def do_file_sync(conductor, thread, fd, a, b, path):
+def do_file_write(conductor, thread, fd, offset, size, path):
     name = in_state(thread.node, path)
-    if name == ".":
-        thread.node.disk.sync_directory()
-    elif name:
-        thread.node.disk.sync_file(name)
+    if name and fails(conductor, thread.node):
+        return failed(errno.ENOSPC)
+    if name:
+        thread.node.disk.write(name, offset, size)
     return OK
+
+
+def do_file_sync(conductor, thread, fd, a, b, path):
+    name, disk = in_state(thread.node, path), thread.node.disk
+    if name == ".":
+        disk.sync_directory()
+    elif name and fails(conductor, thread.node):
+        disk.fail_to_sync(name)
+        return failed(errno.EIO)
+    elif name:
+        disk.sync_file(name)
+    return OK
+
+
+def fails(conductor, node):
+    """While its disk is failing, every second write and sync of a node does."""
+    return conductor.time < node.failing and conductor.random.random() < 0.5
 
 
 def do_file_create(conductor, thread, fd, a, b, path):
@@ -306,7 +323,7 @@ def do_signal(conductor, thread, fd, condition, *_):
 
 
 HANDLERS = {name[3:]: function for name, function in globals().items() if name.startswith("do_")}
-HANDLERS |= {name: do_nothing for name in ("hello", "file_write", "join", "lock")}
+HANDLERS |= {name: do_nothing for name in ("hello", "join", "lock")}
 
 
 # ---- points ----

@@ -17,6 +17,9 @@ class Disk:
         # The files of the directory by name, and what of each is on the disk. A file has a number,
         # under which it is known also after it is renamed.
         self.present, self.names, self.contents, self.number = {}, {}, {}, 0
+        # The blocks of each file that a failed sync has left in memory: as with Linux, a later sync
+        # says that all is well and does not write them, unless they were written again.
+        self.dropped = {}
         # What was done to the directory and is not synced yet: ("create", name, number),
         # ("rename", from, to), ("unlink", name).
         self.undone = []
@@ -54,9 +57,27 @@ class Disk:
         with open(self.path(name), "rb") as file:
             return file.read()
 
+    def write(self, name, offset, size):
+        """To be called before a write to the file."""
+        self.dropped.get(self.present[name], set()).difference_update(
+            range(offset // BLOCK, (offset + size) // BLOCK + 1))
+
     def sync_file(self, name):
         if not self.lies and name in self.present:
-            self.contents[self.present[name]] = self.read(name)
+            number = self.present[name]
+            synced, written = self.contents.get(number, b""), self.read(name)
+            for block in self.dropped.get(number, ()):
+                part = slice(block * BLOCK, (block + 1) * BLOCK)
+                written = written[:part.start] + synced[part].ljust(
+                    len(written[part]), b"\0") + written[part.stop:]
+            self.contents[number] = written
+
+    def fail_to_sync(self, name):
+        number = self.present[name]
+        synced, written = self.contents.get(number, b""), self.read(name)
+        self.dropped.setdefault(number, set()).update(
+            at // BLOCK for at in range(0, len(written), BLOCK)
+            if written[at:at + BLOCK] != synced[at:at + BLOCK])
 
     def sync_directory(self):
         if not self.lies:
@@ -84,7 +105,7 @@ class Disk:
             with open(self.path(name), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)
                       ) as file:
                 file.write(data)
-        self.present, self.undone = dict(self.names), []
+        self.present, self.undone, self.dropped = dict(self.names), [], {}
         self.contents = {number: left[name] for name, number in self.names.items()}
         return ", ".join(lost) or "nothing"
 

@@ -138,6 +138,21 @@ class Disks(unittest.TestCase):
         self.assertTrue(all(len(data) == 2048 for data in left))
 
 
+    def test_what_a_failed_sync_left_is_not_synced_later_unless_it_is_written_again(self):
+        for again in (False, True):
+            disk = self.disk(again)
+            self.write(disk, "state", b"1" * 2048)
+            disk.sync_file("state")
+            disk.sync_directory()
+            self.write(disk, "state", b"1" * 512 + b"2" * 512 + b"1" * 1024)
+            disk.fail_to_sync("state")
+            if again:
+                disk.write("state", 512, 512)
+            disk.sync_file("state")
+            disk.crash(True)
+            self.assertEqual(b"2" in disk.read("state"), again)
+
+
 class Links(unittest.TestCase):
     def setUp(self):
         self.time, self.events = 0, []

@@ -49,20 +49,21 @@ def plain(seed, crashes=()):
 
 
 def stormy(seed):
-    """A run with crashes, cuts, pauses and planned stops, as the seed says."""
+    """A run with crashes, cuts, pauses, disks that fail, and planned stops, as the seed says."""
     drawn = random.Random("plan %s" % seed)
     run_ms = 6000
     crashes = [Crash(drawn.choice(NAMES), drawn.randrange(1, 400),
                      drawn.choice((PROCESS, MACHINE, MACHINE, ALL)))
                for _ in range(drawn.randrange(4))]
     faults = []
-    for _ in range(drawn.randrange(5)):
+    for _ in range(drawn.randrange(6)):
         at, node = drawn.randrange(run_ms), drawn.choice(NAMES)
         faults.append((at, *drawn.choice((
             ("cut", ((node, drawn.choice(NAMES)), drawn.randrange(100, 1500))),
             ("cut", ((node,), drawn.randrange(100, 1500))),
             ("cut", (("clients", node), drawn.randrange(100, 1500))),
             ("pause", (node, drawn.randrange(50, 1500))),
+            ("fail", (node, drawn.randrange(100, 1500))),
             ("stop", (node,))))))
     changes = [sorted(drawn.sample(range(run_ms), 2)) for _ in range(drawn.randrange(3))]
     return Plan(seed, run_ms, crashes, faults, changes)
@@ -74,7 +75,7 @@ class World:
         parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = tempfile.mkdtemp(prefix="pawl-run-", dir=parent)
         self.random = random.Random("world %s" % plan.seed)
-        self.conductor = Conductor(self.folder, options.preload, plan.seed)
+        self.conductor = Conductor(self.folder, options.preload, plan.seed, self.ended)
         self.history = history.History(os.path.join(self.folder, "history.jsonl"), seed=plan.seed,
                                        client_drift_ppm=0)
         self.ports = {n: CLIENT_PORT + i for i, n in enumerate(NAMES)}
@@ -113,6 +114,14 @@ class World:
                 self.conductor.later(self.random.randrange(20, RESTART_MS) * MS,
                                      lambda name=name: self.start(name, power))
 
+    def ended(self, node, status):
+        """A node may end by itself after a planned stop, and when it cannot write its state at its
+        start."""
+        if status != 0 and not (status == 1 and self.conductor.time < node.failing):
+            self.wrong("life", "%s ended with status %d:\n%s" % (node.name, status, node.said()))
+        elif status != 0:
+            self.conductor.later(RESTART_MS * MS, lambda: self.start(node.name, reboot=False))
+
     # ---- faults ----
 
     def blackout(self):
@@ -125,6 +134,10 @@ class World:
     def pause(self, name, ms):
         self.conductor.note("%s is paused for %d ms" % (name, ms))
         self.conductor.nodes[name].stalled = self.conductor.time + ms * MS
+
+    def fail(self, name, ms):
+        self.conductor.note("the disk of %s fails for %d ms" % (name, ms))
+        self.conductor.nodes[name].failing = self.conductor.time + ms * MS
 
     def stop(self, name):
         """A planned stop. The node starts again when it has ended."""
@@ -182,7 +195,7 @@ class World:
         self.points = {n: node.points for n, node in self.conductor.nodes.items()}
         self.conductor.network.cuts = {}
         for node in self.conductor.nodes.values():
-            node.at_point, node.stalled = {}, 0
+            node.at_point, node.stalled, node.failing = {}, 0, 0
 
     def finish(self):
         """After the faults all that clients do must soon come to its end."""
@@ -207,9 +220,6 @@ class World:
             found, self.counts = checker.judge(first, lines)
             self.violations += found
         self.counts["change_ok"] = self.changed
-        for name, status, said in self.conductor.deaths:
-            if status != 0:
-                self.wrong("life", "%s ended with status %d:\n%s" % (name, status, said))
 
     def run(self):
         """Returns the outcome."""
