@@ -186,13 +186,15 @@ static int state_load(struct state_file *f, struct state_slot *out, struct probl
 /* If the process was killed while it wrote, what was read may be in the kernel's memory only. The
  * next write goes to the other slot, which is the only one that is certainly on the disk. So the
  * slot that was read is put on the disk first: the same bytes go to the same place, and it does no
- * harm if they are torn. */
+ * harm if they are torn. The name of the file is put on the disk, too: the process may have been
+ * killed between its renaming and the sync of the directory. */
 static int state_make_sure(struct state_file *f, struct problem *problem) {
 	uint8_t bytes[STATE_SLOT_BYTES];
 	size_t size = state_encode(&f->now, bytes);
 	int error = state_put(f, bytes, size, (uint64_t)(f->next_slot ^ 1) * STATE_SLOT_BYTES);
-	return error ? state_problem(f, problem, "the state file cannot be written",
-		"is the disk full?") : 0;
+	return error == 0 && synced_dir(f->dir) == 0 ? 0
+		: state_problem(f, problem, "the state file cannot be written",
+			"is the disk full?");
 }
 
 static int state_check_owner(struct state_file *f, const struct state_slot *slot,
