@@ -66,6 +66,14 @@ class Runs(unittest.TestCase):
             self.assert_good(outcome)
             self.assertIn("%s is killed at its point %d" % plan.crashes[0][:2], outcome.log)
 
+    def test_a_kill_while_the_state_file_is_made_loses_no_node_in_a_later_power_cut(self):
+        """The next start finds the file, which may be in the memory of the kernel only, and so may
+        its name."""
+        for point in range(6, 12):  # From the first sync to the first one after the directory's.
+            outcome = run(world.plain(1, [world.Crash("b", point, world.PROCESS)]))
+            self.assertIn("b is killed at its point %d; lost: nothing" % point, outcome.log)
+            self.assert_good(outcome)
+
     def test_a_disk_that_lies_is_found(self):
         """Without syncs, machines that lose their power forget the clock that they had reserved,
         and tokens go backwards."""

@@ -103,9 +103,9 @@ class World:
             node.start_clock(base, node.random.randrange(PPM_MAX))
             self.conductor.start(name, [self.options.pawld, "--config", name + ".conf"])
 
-    def crash(self, crash):
+    def crash(self, crash, worst=None):
         hit = NAMES if crash.kind == ALL else crash.node
-        worst = self.random.random() < 0.5
+        worst = self.random.random() < 0.5 if worst is None else worst
         for name in hit:
             if self.conductor.nodes[name].alive():
                 power = crash.kind != PROCESS
@@ -125,7 +125,8 @@ class World:
     # ---- faults ----
 
     def blackout(self):
-        self.crash(Crash("", 0, ALL))
+        """All machines lose their power, and everything that was not synced."""
+        self.crash(Crash("", 0, ALL), worst=True)
 
     def cut(self, hosts, ms):
         self.conductor.note("cut off: %s for %d ms" % (" and ".join(hosts), ms))
