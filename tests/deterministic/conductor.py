@@ -2,7 +2,6 @@
 on is next is drawn from the seed; time passes when none can. The processes are real, with a
 preloaded library (channel.h) that asks here for what they would ask the kernel."""
 
-import collections
 import heapq
 import os
 import random

@@ -2,15 +2,12 @@
  * kernel's. Each has a descriptor of the kernel that stands for it and does nothing, so that its
  * number belongs to nothing else. */
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "channel.h"

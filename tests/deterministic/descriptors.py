@@ -1,7 +1,6 @@
 """Carries out the calls of processes: what is behind their descriptors, files, and chance."""
 
 import errno
-import os
 import struct
 
 from network import AF_INET, EPOLLERR, EPOLLHUP, EPOLLIN, Listener, Stream, address, port_of

@@ -1,7 +1,6 @@
 /* files.c: tells the conductor what happens to files before it happens. The conductor may end the
  * process instead. Files are the kernel's, but what is on the disk is what the conductor says
  * (disk.py): a sync does nothing here. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
