@@ -19,16 +19,21 @@ static char dir[64], file_path[128];
 static uint8_t disk[2 * STATE_SLOT_BYTES];
 /* While this is set no sync comes to its end. */
 static bool hangs;
-/* While this is set no sync of a directory does. */
+/* While this is set no sync of the state directory does. */
 static bool directory_hangs;
-/* How many syncs of a directory have come to their end. */
-static unsigned directories;
+/* How many syncs of the state directory, and of the one above, have come to their end. */
+static unsigned directories, parents;
 
 /* These stand in the place of the C library's functions. */
 int fsync(int fd) {
 	struct stat st;
 	if (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode)) {
 		return hangs ? -1 : 0;
+	}
+	struct stat own;
+	if (stat(dir, &own) != 0 || own.st_ino != st.st_ino) {
+		parents++;
+		return 0;
 	}
 	if (directory_hangs) {
 		errno = EIO;
@@ -152,6 +157,17 @@ static void a_start_puts_the_name_of_the_file_on_the_disk(void **state) {
 	assert_int_equal(directories, 1);
 }
 
+/* pawld is killed after it has made its state directory, and before it has synced the one above. */
+static void a_first_start_puts_the_name_of_the_directory_on_the_disk(void **state) {
+	(void)state;
+	struct durable d;
+	parents = 0;
+	state_file_close(open_good(&d));
+	assert_int_equal(parents, 1);
+	state_file_close(open_good(&d));
+	assert_int_equal(parents, 1);
+}
+
 UNIT(state_power) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_start_believes_nothing_that_is_not_on_the_disk,
@@ -160,6 +176,9 @@ UNIT(state_power) {
 			remove_dir),
 		cmocka_unit_test_setup_teardown(a_start_puts_the_name_of_the_file_on_the_disk,
 			make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			a_first_start_puts_the_name_of_the_directory_on_the_disk, make_dir,
+			remove_dir),
 	};
 	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);
 }
