@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "core.h"
+#include "guard.h"
 #include "peer.h"
 
 const struct message *__real_out_take_local(struct core *core);
@@ -78,8 +79,19 @@ static void guard_frame(const struct frame *frame) {
 	}
 }
 
+static void (*listener)(void *ctx, struct core *core, const struct message *m);
+static void *listener_ctx;
+
+void guard_listen(void (*local)(void *ctx, struct core *core, const struct message *m), void *ctx) {
+	listener = local;
+	listener_ctx = ctx;
+}
+
 const struct message *__wrap_out_take_local(struct core *core) {
 	const struct message *m = __real_out_take_local(core);
+	if (listener) {
+		listener(listener_ctx, core, m);
+	}
 	if (m) {
 		guard_frame(&(struct frame){ .messages = m, .count = 1 });
 	}

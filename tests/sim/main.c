@@ -34,14 +34,16 @@ static const char usage[] =
 	"limit)\n"
 	"  --progress         a line every few seconds\n"
 	"  --check-grants     replicas check for double grants ([audit] check), and find none\n"
-	"  --replicas-alone   with --check-grants: only what they find is a violation\n";
+	"  --replicas-alone   with --check-grants: only what they find is a violation\n"
+	"  --refine           compares each step of each node with the abstract machine\n"
+	"  --refine-alone     so, and only what that finds is a violation\n";
 
 struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
 	enum profile_theme theme;
 	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, help,
-		seeds_given, check_grants, alone;
+		seeds_given, check_grants, alone, refine, refine_alone;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -55,10 +57,12 @@ static bool number(const char *text, uint64_t *out) {
 	return true;
 }
 
-static bool parse_replicas(int option, struct arguments *a) {
+static bool parse_judges(int option, struct arguments *a) {
 	a->check_grants = a->check_grants || option == 'g';
 	a->alone = a->alone || option == 'a';
-	return option == 'g' || option == 'a';
+	a->refine_alone = a->refine_alone || option == 'R';
+	a->refine = a->refine || option == 'r' || option == 'R';
+	return option == 'g' || option == 'a' || option == 'r' || option == 'R';
 }
 
 static bool parse(int argc, char **argv, struct arguments *a) {
@@ -69,6 +73,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' },
 		{ "progress", 0, NULL, 'p' }, { "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' },
 		{ "check-grants", 0, NULL, 'g' }, { "replicas-alone", 0, NULL, 'a' },
+		{ "refine", 0, NULL, 'r' }, { "refine-alone", 0, NULL, 'R' },
 		{ "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { "help", 0, NULL, 'h' },
 		{ NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
@@ -124,7 +129,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			a->help = true;
 			break;
 		default:
-			good = parse_replicas(o, a);
+			good = parse_judges(o, a);
 			break;
 		}
 	}
@@ -144,8 +149,9 @@ static void print_ruined(const struct run_totals *t) {
 
 static void print_totals(const struct run_totals *t, double took) {
 	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%"
-		PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs, t->operations,
-		t->frames, t->steps, (double)t->virtual_ns / 1e9, took, (double)t->runs / took);
+		PRIu64 " judged=%" PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs,
+		t->operations, t->frames, t->steps, t->judged, (double)t->virtual_ns / 1e9, took,
+		(double)t->runs / took);
 }
 
 static void print_counts(const struct run_totals *t) {
@@ -189,7 +195,8 @@ int main(int argc, char **argv) {
 	(void)mallopt(M_TOP_PAD, 16 << 20);
 	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme,
 		.live = a.trace ? stdout : NULL, .program = argv[0],
-		.check_grants = a.check_grants, .alone = a.alone };
+		.check_grants = a.check_grants, .alone = a.alone, .refine = a.refine,
+		.refine_alone = a.refine_alone };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {
 		perror(a.history);
 		return 2;

@@ -1,6 +1,7 @@
 /* run.c: one run, from its seed to the last demand. */
 #include "faults.h"
 #include "progress.h"
+#include "refine.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -49,6 +50,7 @@ static void add_totals(const struct run *run, struct run_totals *totals) {
 	totals->frames += sim_frames(run->sim);
 	totals->steps += sim_steps(run->sim);
 	totals->virtual_ns += sim_now(run->sim);
+	totals->judged += run->refine ? refine_judged(run->refine) : 0;
 }
 
 /* Where nothing goes wrong, the order of waiting is kept. Requests that are closer together than a
@@ -93,6 +95,35 @@ static void live(struct run *run) {
 	progress_demand(run);
 }
 
+static void not_refined(void *ctx, uint32_t node, struct slice key, const char *rule,
+	const char *what) {
+	const struct run *run = ctx;
+	const uint32_t number = key.size ? sim_name_key_number(key) : TRACE_NONE;
+	checker_violation(run->checker, CHECKER_REFINEMENT, number, "n%" PRIu32 ": %s%s%s",
+		node + 1, rule, what[0] ? ": " : "", what);
+}
+
+static void judges_begin(struct run *run, const struct run_options *options, const char *setup,
+	const char *replay) {
+	run->checker = checker_new(&(struct checker_options){ .sim = run->sim,
+		.seed = options->seed, .replay = replay, .setup = setup,
+		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm,
+		.liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
+		.unkind = faults_worse_than_tcp(&run->profile.adversary),
+		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush &&
+			!run->profile.watches_change,
+		.forgets_releases = run->profile.theme == THEME_limits,
+		.order_slack = order_slack(&run->profile),
+		.check_grants = options->check_grants,
+		.watches_change = run->profile.watches_change,
+		.ruined = options->alone || options->refine_alone ? ruined : NULL,
+		.alone = options->refine_alone ? CHECKER_REFINEMENT : CHECKER_REPLICAS_FIND });
+	if (options->refine) {
+		run->refine = refine_new(&(struct refine_options){ .sim = run->sim,
+			.wrong = not_refined, .ctx = run, .liar = liar_master(run) });
+	}
+}
+
 void run_seed(const struct run_options *options, struct run_totals *totals) {
 	struct run *run = calloc(1, sizeof *run);
 	CHECK(run != NULL);
@@ -104,8 +135,9 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		watcher_profile(&run->profile);
 	}
 	profile_print(&run->profile, setup, sizeof setup);
-	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
-		options->seed, options->theme == THEMES ? "" : " --theme ",
+	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s%s --trace",
+		options->program, options->seed, options->refine ? " --refine" : "",
+		options->theme == THEMES ? "" : " --theme ",
 		options->theme == THEMES ? "" : profile_theme_name(options->theme));
 	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
 	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
@@ -120,20 +152,9 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	if (options->live) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
-	run->checker = checker_new(&(struct checker_options){ .sim = run->sim,
-		.seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm,
-		.liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
-		.unkind = faults_worse_than_tcp(&run->profile.adversary),
-		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush &&
-			!run->profile.watches_change,
-		.forgets_releases = run->profile.theme == THEME_limits,
-		.order_slack = order_slack(&run->profile),
-		.check_grants = options->check_grants,
-		.watches_change = run->profile.watches_change,
-		.ruined = options->alone ? ruined : NULL });
+	judges_begin(run, options, setup, replay);
 	const int jump = setjmp(ruined_jump);
-	if (jump == 1 && !run->ruined) {
+	if (jump == 1 && !run->ruined && !options->refine_alone) {
 		/* It goes on for a while, for the replicas to notice. Whatever else happens is of
 		 * no interest. */
 		run->ruined = true;
@@ -142,6 +163,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	if (jump != 0) {
 		/* What the run has allocated stays. */
+		refine_free(run->refine);
 		totals->runs++;
 		totals->ruined++;
 		totals->ruined_twice += checker_twice(run->checker);
@@ -149,6 +171,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	live(run);
 	add_totals(run, totals);
+	refine_free(run->refine);
 	totals->ruined_twice += checker_twice(run->checker);
 	checker_free(run->checker);
 	sim_free(run->sim);

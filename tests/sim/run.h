@@ -69,6 +69,8 @@ struct vain {
 	int64_t next;
 };
 
+struct refine;
+
 struct run {
 	struct sim *sim;
 	struct checker *checker;
@@ -119,6 +121,8 @@ struct run {
 	struct vain vain;
 	/* What is kept for nobody (progress_kept.c). */
 	struct kept *kept;
+	/* The abstract machine that judges each step; NULL: none does. */
+	struct refine *refine;
 };
 
 /* A span between `low` and `high`, in half of the cases in the lowest quarter between them. */
@@ -141,11 +145,16 @@ struct run_options {
 	FILE *history, *live;
 	/* Replicas check for double grants. `alone`: only what they find is a violation. */
 	bool check_grants, alone;
+	/* Each step is compared with the abstract machine. `refine_alone`: only what that finds is
+	 * a violation. */
+	bool refine, refine_alone;
 	const char *program;
 };
 
 struct run_totals {
 	uint64_t runs, operations, frames, steps;
+	/* How many messages the abstract machine has judged. */
+	uint64_t judged;
 	/* Runs that ended with a violation that no replica found. */
 	uint64_t ruined;
 	/* Runs in which a key had two holders, or their tokens were wrong, and no replica said

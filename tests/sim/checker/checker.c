@@ -27,7 +27,7 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 	...) {
 	va_list args;
 	fflush(stdout);
-	if (c->options.ruined && strcmp(check, CHECKER_REPLICAS_FIND) != 0) {
+	if (c->options.ruined && strcmp(check, c->options.alone) != 0) {
 		c->options.ruined(strcmp(check, CHECK_OF_CORE) == 0);
 	}
 	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,

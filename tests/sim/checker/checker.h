@@ -42,13 +42,16 @@ struct checker_options {
 	bool check_grants;
 	/* Watches begin and end. */
 	bool watches_change;
-	/* Called instead of ending the program for a violation that no replica has found, and never
-	 * returns; NULL: the program ends. If a key has two holders, the run goes on without this
-	 * call. `core`: a core is in the midst of a step. */
+	/* Called instead of ending the program for a violation of any other check than `alone`, and
+	 * never returns; NULL: the program ends. If a key has two holders, the run goes on without
+	 * this call. `core`: a core is in the midst of a step. */
 	void (*ruined)(bool core);
+	const char *alone;
 };
 /* The name of the check that replicas make. */
 #define CHECKER_REPLICAS_FIND "what replicas find (double grants)"
+/* The name of the check that is made by the abstract machine (sim/refine). */
+#define CHECKER_REFINEMENT "refinement"
 /* Observes the simulation from now on. */
 struct checker *checker_new(const struct checker_options *options);
 /* From now on only looks for what replicas find. */

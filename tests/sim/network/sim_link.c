@@ -146,6 +146,9 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	struct sim_end *far = &link->ends[link->ends[0].node == node->index ? 1 : 0];
 	sim->frames++;
 	sim_look_frame(node, to, TRACE_SENT, frame);
+	if (sim->follower.begins) {
+		sim->follower.sent(sim->follower.ctx, node->index, to, frame);
+	}
 	if (sim->observer.sent) {
 		sim->observer.sent(sim->observer.ctx, node->index, to, frame);
 	}

@@ -275,6 +275,15 @@ struct sim_observer {
 	void *ctx;
 };
 void sim_observe(struct sim *sim, struct sim_observer observer);
+/* Looks at a node's core right before each of its steps, and right after it; and at what leaves. */
+struct sim_follower {
+	void (*begins)(void *ctx, uint32_t node, const struct core_event *event);
+	void (*ended)(void *ctx, uint32_t node);
+	void (*sent)(void *ctx, uint32_t node, uint32_t to, const struct frame *frame);
+	void (*replied)(void *ctx, uint32_t node, const struct core_reply *reply);
+	void *ctx;
+};
+void sim_follow(struct sim *sim, struct sim_follower follower);
 struct sim_trace *sim_trace(struct sim *sim);
 /* `what` is a static text. */
 void sim_trace_fault(struct sim *sim, const char *what, uint32_t node, uint32_t other, uint64_t a);

@@ -203,6 +203,8 @@ struct sim {
 	struct prng pieces_prng;
 	uint64_t shortages;
 	struct sim_observer observer;
+	/* `begins` is NULL: nobody follows. */
+	struct sim_follower follower;
 	/* `heard` is NULL: nobody lies. */
 	struct sim_liar liar;
 	struct sim_trace trace;

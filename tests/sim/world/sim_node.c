@@ -73,8 +73,14 @@ void sim_node_table(struct sim_node *node) {
 
 void sim_node_step(struct sim_node *node, const struct core_event *event) {
 	struct sim *sim = node->sim;
+	if (sim->follower.begins) {
+		sim->follower.begins(sim->follower.ctx, node->index, event);
+	}
 	core_step(node->core, event, sim_clock_read(&node->clock, sim->now), node->out);
 	sim->steps++;
+	if (sim->follower.begins) {
+		sim->follower.ended(sim->follower.ctx, node->index);
+	}
 	sim_node_table(node);
 	if (sim->options.check_every && ++node->unchecked >= sim->options.check_every) {
 		node->unchecked = 0;

@@ -350,6 +350,9 @@ void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 		.b = (uint64_t)reply->valid / 1000000 };
 	sim_look_recall(sim, SIM_REQUEST | reply->id, &r);
 	sim_trace_add(&sim->trace, &r);
+	if (sim->follower.begins) {
+		sim->follower.replied(sim->follower.ctx, node->index, reply);
+	}
 	if (sim->observer.replied) {
 		sim->observer.replied(sim->observer.ctx, node->index, reply);
 	}

@@ -217,6 +217,10 @@ void sim_observe(struct sim *sim, struct sim_observer observer) {
 	sim->observer = observer;
 }
 
+void sim_follow(struct sim *sim, struct sim_follower follower) {
+	sim->follower = follower;
+}
+
 struct sim_trace *sim_trace(struct sim *sim) {
 	return &sim->trace;
 }

@@ -1,0 +1,28 @@
+/* project.h: shows the state of a core as the abstract machine sees it, and changes nothing. */
+#ifndef PAWL_REFINE_PROJECT_H
+#define PAWL_REFINE_PROJECT_H
+
+#include "core.h"
+#include "machine.h"
+
+/* What is past its end at `now` is left out. */
+void project_node(const struct core *core, struct instant now, struct m_node *out);
+void project_key(const struct core *core, struct slice name, struct instant now,
+	struct m_key *out);
+struct m_ended project_ended(const struct core *core, struct id128 lock_id);
+/* Shows all keys of the live table. */
+void project_each(const struct core *core, struct instant now,
+	void (*visit)(void *ctx, struct slice name, const struct m_key *key), void *ctx);
+/* Returns the number that stands for the node at a peer index. */
+uint64_t project_peer(const struct core *core, uint32_t peer);
+/* Tells whether the peer is a master of the configuration; and whether its messages are of this
+ * epoch and hash, and from a member or a former master. */
+bool project_is_master(const struct core *core, uint32_t peer);
+bool project_in_epoch(const struct core *core, uint32_t peer);
+/* Tells whether the peer has said that it votes in this epoch. */
+bool project_votes(const struct core *core, uint32_t peer);
+/* Tells whether a node has bound the record to itself. */
+bool project_bound(const struct core *core, struct id128 lock_id);
+const struct durable *project_durable(const struct core *core);
+
+#endif

@@ -1,0 +1,487 @@
+/* test_machine.c: the abstract machine refuses steps that break a rule. Each test makes an allowed
+ * step by hand, and then breaks one thing of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "machine.h"
+
+static struct id128 lock(uint8_t n) {
+	return (struct id128){ { n } };
+}
+
+/* A step of a master whose clock is 100, at second 50; it has voted for 40 s. */
+struct scene {
+	struct m_node node;
+	struct m_key before, after;
+	struct message m, answer;
+	struct m_step step;
+};
+
+static void scene_begin(struct scene *s, enum message_kind kind, enum message_kind answer) {
+	memset(s, 0, sizeof *s);
+	s->node = (struct m_node){ .now = { 50 * SPAN_S, 50 * SPAN_S }, .clock = 100, .votes = true,
+		.epoch = 1, .hash = 1, .masters = 3, .quorum = 2, .max_lease = 10 * SPAN_S,
+		.request_timeout = 100 * SPAN_MS, .promise_timeout = 200 * SPAN_MS,
+		.drift_ppm = 10000, .vote_began = { 10 * SPAN_S, 10 * SPAN_S } };
+	s->m = (struct message){ .kind = kind, .lock_id = lock(1), .round = 1, .attempt = 0 };
+	s->answer = (struct message){ .kind = answer, .round = 1 };
+	s->step = (struct m_step){ .node = &s->node, .clock_after = 100, .before = &s->before,
+		.after = &s->after, .m = &s->m, .from = 7, .from_master = true, .in_epoch = true,
+		.answer = &s->answer };
+}
+
+static struct m_record *put_record(struct m_key *key, uint8_t id, uint64_t token) {
+	struct m_record *r = &key->records[key->record_count++];
+	*r = (struct m_record){ .lock_id = lock(id), .token = token, .noted = token - 1,
+		.wrote = { token, 7, 1 }, .prepared = { token, 7, 1 },
+		.end = { 51 * SPAN_S, 51 * SPAN_S }, .value = m_hash(slice_of("a", 1)),
+		.identity = m_hash(slice_of(NULL, 0)) };
+	return r;
+}
+
+static struct m_promise *put_promise(struct m_key *key, uint8_t id, uint64_t noted) {
+	struct m_promise *p = &key->promises[key->promise_count++];
+	*p = (struct m_promise){ .lock_id = lock(id), .attempt = 5, .noted = noted, .from = 7,
+		.end = { 50 * SPAN_S + 200 * SPAN_MS, 50 * SPAN_S + 200 * SPAN_MS } };
+	return p;
+}
+
+static void allowed(const struct scene *s) {
+	const char *rule = machine_handled(&s->step);
+	if (rule) {
+		fail_msg("refused: %s", rule);
+	}
+}
+
+static void refused(const struct scene *s, const char *part) {
+	const char *rule = machine_handled(&s->step);
+	if (rule == NULL || strstr(rule, part) == NULL) {
+		fail_msg("expected '%s', got '%s'", part, rule ? rule : "nothing");
+	}
+}
+
+/* ---- promises ---- */
+
+static void begin_promise(struct scene *s) {
+	scene_begin(s, MESSAGE_PROMISE, MESSAGE_PROMISE_ANSWER);
+	s->m.attempt = 5;
+	s->answer.noted = 100;
+	put_promise(&s->after, 1, 100);
+}
+
+static void test_promise(void **state) {
+	(void)state;
+	struct scene s;
+	begin_promise(&s);
+	allowed(&s);
+	s.node.votes = false;
+	refused(&s, "R4");
+	begin_promise(&s);
+	s.step.in_epoch = false;
+	refused(&s, "R4");
+	begin_promise(&s);
+	put_record(&s.before, 2, 50);
+	put_record(&s.after, 2, 50);
+	refused(&s, "R1");
+	begin_promise(&s);
+	put_promise(&s.before, 2, 50);
+	refused(&s, "R1");
+	begin_promise(&s);
+	s.step.ended.released = true;
+	refused(&s, "R3");
+	begin_promise(&s);
+	s.after.promises[0].end.boot += SPAN_MS;
+	refused(&s, "promise_timeout");
+	begin_promise(&s);
+	put_promise(&s.before, 1, 80);
+	refused(&s, "keeps what it noted");
+	begin_promise(&s);
+	s.answer.noted = 99;
+	refused(&s, "reports what it noted");
+	begin_promise(&s);
+	s.m.ballot.clock = 9;
+	refused(&s, "highest ballot");
+}
+
+static void test_held_never_becomes_promise(void **state) {
+	(void)state;
+	struct scene s;
+	begin_promise(&s);
+	put_record(&s.before, 1, 50);
+	refused(&s, "never becomes a promise");
+	begin_promise(&s);
+	s.after.promise_count = 0;
+	put_record(&s.before, 1, 50);
+	put_record(&s.after, 1, 50);
+	s.answer = (struct message){ .status = STATUS_HELD_SELF, .token = 50, .noted = 49,
+		.ballot = { 50, 7, 1 }, .value = slice_of("a", 1) };
+	allowed(&s);
+	s.answer.noted = 48;
+	refused(&s, "held by yourself");
+}
+
+static void test_withdraw(void **state) {
+	(void)state;
+	struct scene s;
+	scene_begin(&s, MESSAGE_WITHDRAW, MESSAGE_WITHDRAW);
+	s.step.answer = NULL;
+	s.m.attempt = 5;
+	put_promise(&s.before, 1, 50);
+	allowed(&s);
+	s.m.attempt = 6;
+	refused(&s, "another attempt");
+	s.m.attempt = 5;
+	put_record(&s.before, 1, 50);
+	refused(&s, "no held record");
+}
+
+/* ---- commits and learning ---- */
+
+static void begin_commit(struct scene *s) {
+	scene_begin(s, MESSAGE_COMMIT, MESSAGE_COMMIT_ANSWER);
+	s->m.token = 101;
+	s->m.lease_us = 1000000;
+	s->m.ballot = (struct ballot){ 101, 7, 1 };
+	s->m.value = slice_of("a", 1);
+	s->step.clock_after = 101;
+	put_promise(&s->before, 1, 90);
+	put_record(&s->after, 1, 101)->noted = 90;
+}
+
+static void test_commit(void **state) {
+	(void)state;
+	struct scene s;
+	begin_commit(&s);
+	allowed(&s);
+	s.node.votes = false;
+	refused(&s, "R4");
+	begin_commit(&s);
+	put_record(&s.before, 2, 50);
+	put_record(&s.after, 2, 50);
+	refused(&s, "R1");
+	begin_commit(&s);
+	s.before.promises[0].noted = 101;
+	refused(&s, "R2");
+	begin_commit(&s);
+	s.before.promise_count = 0;
+	s.node.clock = 101;
+	refused(&s, "R2");
+	begin_commit(&s);
+	s.step.ended.released = true;
+	refused(&s, "R3");
+	begin_commit(&s);
+	s.m.lease_us = 10000001;
+	refused(&s, "R5");
+	begin_commit(&s);
+	s.after.records[0].end.raw -= 1;
+	refused(&s, "later end");
+	begin_commit(&s);
+	s.after.records[0].token = 100;
+	refused(&s, "raises the record's token");
+	begin_commit(&s);
+	s.step.clock_after = 100;
+	refused(&s, "raises the clock");
+	begin_commit(&s);
+	s.after.records[0].noted = 100;
+	refused(&s, "keeps what was noted");
+	begin_commit(&s);
+	s.step.lost = (struct ballot){ 102, 7, 1 };
+	refused(&s, "stale");
+	begin_commit(&s);
+	put_promise(&s.before, 2, 50);
+	put_promise(&s.after, 2, 50);
+	refused(&s, "displaces");
+	begin_commit(&s);
+	put_promise(&s.after, 1, 90);
+	refused(&s, "takes the place of the promise");
+	begin_commit(&s);
+	s.answer.status = STATUS_HELD;
+	refused(&s, "although the message was refused");
+}
+
+static void test_contested(void **state) {
+	(void)state;
+	struct scene s;
+	begin_commit(&s);
+	for (uint8_t id = 2; id < 4; id++) {
+		put_record(&s.before, id, 50);
+		put_record(&s.after, id, 50);
+	}
+	refused(&s, "section 4");
+}
+
+static void test_repeated_commit(void **state) {
+	(void)state;
+	struct scene s;
+	begin_commit(&s);
+	s.before.promise_count = 0;
+	struct m_record *own = put_record(&s.before, 1, 95);
+	own->value = m_hash(slice_of("b", 1));
+	refused(&s, "never changes the value");
+	own->value = m_hash(slice_of("a", 1));
+	s.m.prepared = own->wrote;
+	s.after.records[0].noted = own->noted;
+	allowed(&s);
+	s.after.records[0].end = own->end = (struct instant){ 60 * SPAN_S, 60 * SPAN_S };
+	allowed(&s);
+	s.after.records[0].end.boot = s.after.records[0].end.raw = 51 * SPAN_S;
+	refused(&s, "later end");
+}
+
+static void test_learn(void **state) {
+	(void)state;
+	struct scene s;
+	begin_commit(&s);
+	s.m.kind = MESSAGE_LEARN;
+	s.answer.kind = MESSAGE_LEARN_ANSWER;
+	allowed(&s);
+	put_record(&s.before, 2, 50);
+	put_record(&s.after, 2, 50);
+	refused(&s, "R1");
+	begin_commit(&s);
+	s.m.kind = MESSAGE_LEARN;
+	s.before.promise_count = 0;
+	struct m_record *own = put_record(&s.before, 1, 95);
+	own->wrote.clock = own->prepared.clock = 200;
+	own->value = m_hash(slice_of("b", 1));
+	s.after.records[0].noted = own->noted;
+	s.after.records[0].prepared = own->prepared;
+	refused(&s, "newer one");
+}
+
+/* ---- extensions ---- */
+
+static void begin_extend(struct scene *s) {
+	scene_begin(s, MESSAGE_EXTEND, MESSAGE_EXTEND_ANSWER);
+	s->m.lease_us = 2000000;
+	s->answer.flags = FLAG_HAD;
+	put_record(&s->before, 1, 90);
+	put_record(&s->after, 1, 90)->end = (struct instant){ 52 * SPAN_S, 52 * SPAN_S };
+}
+
+static void test_extend(void **state) {
+	(void)state;
+	struct scene s;
+	begin_extend(&s);
+	allowed(&s);
+	s.after.records[0].end.boot = 53 * SPAN_S;
+	refused(&s, "later end");
+	begin_extend(&s);
+	s.m.token = s.before.records[0].noted;
+	refused(&s, "above what it noted");
+	begin_extend(&s);
+	s.before.records[0].barred = s.after.records[0].barred = true;
+	refused(&s, "barred");
+	begin_extend(&s);
+	s.m.lease_us = 20000000;
+	refused(&s, "R5");
+	begin_extend(&s);
+	s.after.records[0].value++;
+	refused(&s, "changes nothing but");
+	begin_extend(&s);
+	s.m.number = 3;
+	refused(&s, "greatest binding");
+	begin_extend(&s);
+	s.before.record_count = 0;
+	refused(&s, "without the record");
+	begin_extend(&s);
+	s.before.records[0].name = s.after.records[0].name = 17;
+	refused(&s, "rests on a name");
+	begin_extend(&s);
+	s.before.record_count = s.after.record_count = 0;
+	s.answer = (struct message){ .status = STATUS_NEED, .age_us = 40000000 };
+	s.step.lacked_since = s.node.vote_began;
+	allowed(&s);
+	s.answer.age_us++;
+	refused(&s, "for which it has voted");
+	s.answer.age_us = 5000000;
+	s.step.lacked_since = (struct instant){ 46 * SPAN_S, 46 * SPAN_S };
+	refused(&s, "for longer than it has");
+}
+
+static void test_extend_contested(void **state) {
+	(void)state;
+	struct scene s;
+	begin_extend(&s);
+	put_record(&s.before, 2, 50);
+	put_record(&s.after, 2, 50);
+	refused(&s, "no master had");
+	s.answer.flags = 0;
+	allowed(&s);
+	s.node.vote_began = (struct instant){ 50 * SPAN_S - SPAN_MS, 50 * SPAN_S - SPAN_MS };
+	refused(&s, "not lengthened yet");
+}
+
+static void test_shorten(void **state) {
+	(void)state;
+	struct scene s;
+	begin_extend(&s);
+	s.m.number = NUMBER_SHORTENS | 2;
+	s.m.lease_us = 500000;
+	s.after.records[0].terms.binding = 2;
+	s.after.records[0].end = (struct instant){ 50 * SPAN_S + 500 * SPAN_MS,
+		50 * SPAN_S + 500 * SPAN_MS };
+	allowed(&s);
+	s.before.records[0].terms.binding = 2;
+	refused(&s, "unless it shortens");
+	s.before.records[0].terms.binding = 1;
+	s.after.records[0].end = s.before.records[0].end;
+	refused(&s, "unless it shortens");
+}
+
+/* ---- ends ---- */
+
+static void begin_release(struct scene *s) {
+	scene_begin(s, MESSAGE_RELEASE, MESSAGE_RELEASE_ANSWER);
+	put_record(&s->before, 1, 90);
+	s->step.ended_after.released = true;
+}
+
+static void test_release(void **state) {
+	(void)state;
+	struct scene s;
+	begin_release(&s);
+	allowed(&s);
+	s.step.ended_after.released = false;
+	refused(&s, "R3");
+	begin_release(&s);
+	put_record(&s.after, 1, 90);
+	refused(&s, "drops the record");
+	begin_release(&s);
+	put_record(&s.before, 2, 50);
+	refused(&s, "another lock_id was dropped");
+	begin_release(&s);
+	s.step.in_epoch = false;
+	refused(&s, "nothing was to end it");
+}
+
+static void test_roll_back(void **state) {
+	(void)state;
+	struct scene s;
+	begin_release(&s);
+	s.m.name = 17;
+	s.before.records[0].name = 17;
+	s.step.ended_after = (struct m_ended){ .name = 17 };
+	allowed(&s);
+	s.step.ended_after.released = true;
+	refused(&s, "not remembered among the released");
+	s.step.ended_after.released = false;
+	s.before.records[0].name = 18;
+	refused(&s, "nothing but what rests on its name");
+	s.before.records[0].name = 17;
+	put_record(&s.after, 1, 90)->name = 17;
+	refused(&s, "drops what rests on its name");
+	s.step.bound = true;
+	allowed(&s);
+}
+
+static void test_connection(void **state) {
+	(void)state;
+	struct scene s;
+	begin_release(&s);
+	s.m.number = 4;
+	s.step.ended_after = (struct m_ended){ .binding = 4 };
+	s.before.records[0].terms.binding = 4;
+	allowed(&s);
+	s.before.records[0].terms.binding = 5;
+	refused(&s, "greater binding");
+	s.before.records[0].terms.binding = 4;
+	s.step.ended_after.binding = 3;
+	refused(&s, "remembered with its binding");
+}
+
+static void test_closing(void **state) {
+	(void)state;
+	struct scene s;
+	begin_release(&s);
+	s.m.kind = MESSAGE_HAND_OVER;
+	s.m.closes_us = 3000000;
+	refused(&s, "puts another record");
+	struct m_record *r = put_record(&s.after, 1, 90);
+	for (size_t i = 0; i < sizeof r->lock_id.b; i++) {
+		r->lock_id.b[i] = (uint8_t)~r->lock_id.b[i];
+	}
+	r->barred = r->closing = true;
+	r->end = (struct instant){ 53 * SPAN_S, 53 * SPAN_S };
+	allowed(&s);
+	r->end.boot++;
+	refused(&s, "for the time that was asked for");
+}
+
+/* ---- values ---- */
+
+static void test_update(void **state) {
+	(void)state;
+	struct scene s;
+	scene_begin(&s, MESSAGE_PREPARE, MESSAGE_PREPARE_ANSWER);
+	s.m.ballot = (struct ballot){ 99, 8, 1 };
+	put_record(&s.before, 1, 90);
+	put_record(&s.after, 1, 90)->prepared = s.m.ballot;
+	s.answer.ballot = s.before.records[0].wrote;
+	s.answer.value = slice_of("a", 1);
+	allowed(&s);
+	s.answer.ballot.clock++;
+	refused(&s, "reports the value");
+	s.answer.ballot.clock--;
+	s.before.records[0].prepared.clock = 120;
+	refused(&s, "below the one that it noted");
+	s.before.records[0].prepared.clock = 90;
+	s.before.records[0].noted = s.after.records[0].noted = 99;
+	refused(&s, "not above its record's noted");
+	s.m.kind = MESSAGE_WRITE;
+	s.before.records[0].noted = s.after.records[0].noted = 89;
+	s.m.value = slice_of("b", 1);
+	refused(&s, "taken with its ballot");
+	s.after.records[0].wrote = s.m.ballot;
+	s.after.records[0].value = m_hash(s.m.value);
+	allowed(&s);
+	s.after.records[0].end.boot++;
+	refused(&s, "lease untouched");
+}
+
+/* ---- without a message ---- */
+
+static void test_idle(void **state) {
+	(void)state;
+	struct scene s;
+	scene_begin(&s, MESSAGE_READ, MESSAGE_READ_ANSWER);
+	assert_null(machine_idle(&s.node, &s.before, &s.after));
+	put_record(&s.after, 1, 90);
+	assert_non_null(machine_idle(&s.node, &s.before, &s.after));
+	put_record(&s.before, 1, 90);
+	assert_null(machine_idle(&s.node, &s.before, &s.after));
+	s.after.records[0].end.boot++;
+	assert_non_null(machine_idle(&s.node, &s.before, &s.after));
+	s.after.record_count = 0;
+	put_promise(&s.after, 2, 100);
+	assert_null(machine_idle(&s.node, &s.before, &s.after));
+	put_record(&s.after, 3, 90);
+	put_record(&s.before, 3, 90);
+	assert_non_null(machine_idle(&s.node, &s.before, &s.after));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_promise),
+		cmocka_unit_test(test_held_never_becomes_promise),
+		cmocka_unit_test(test_withdraw),
+		cmocka_unit_test(test_commit),
+		cmocka_unit_test(test_contested),
+		cmocka_unit_test(test_repeated_commit),
+		cmocka_unit_test(test_learn),
+		cmocka_unit_test(test_extend),
+		cmocka_unit_test(test_extend_contested),
+		cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_roll_back),
+		cmocka_unit_test(test_connection),
+		cmocka_unit_test(test_closing),
+		cmocka_unit_test(test_update),
+		cmocka_unit_test(test_idle),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

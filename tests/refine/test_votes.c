@@ -1,0 +1,250 @@
+/* test_votes.c: the abstract machine refuses what a node may not send, votes and answers that
+ * nothing justifies, and what no quorum has accepted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "asker.h"
+#include "decrees.h"
+#include "pawl/error.h"
+#include "transfers.h"
+
+static struct id128 lock(uint8_t n) {
+	return (struct id128){ { n } };
+}
+
+static struct m_record some_record(void) {
+	return (struct m_record){ .lock_id = lock(1), .token = 90, .noted = 89,
+		.wrote = { 90, 7, 1 }, .prepared = { 90, 7, 1 },
+		.end = { 51 * SPAN_S, 51 * SPAN_S } };
+}
+
+/* One of three masters, whose clock is 100. */
+static struct m_node some_node(void) {
+	return (struct m_node){ .now = { 50 * SPAN_S, 50 * SPAN_S }, .clock = 100, .votes = true,
+		.epoch = 1, .hash = 1, .masters = 3, .quorum = 2, .max_lease = 10 * SPAN_S,
+		.request_timeout = 100 * SPAN_MS, .promise_timeout = 200 * SPAN_MS,
+		.drift_ppm = 10000 };
+}
+
+/* ---- what leaves, and votes ---- */
+
+static void test_sent(void **state) {
+	(void)state;
+	const struct m_disk disk = { .ceiling = 200, .boot = 2, .epoch = 3, .voted = true };
+	const struct message m = { .kind = MESSAGE_COMMIT_ANSWER };
+	struct frame f = { .epoch = 3, .boot = 2, .flags = FRAME_VOTING, .messages = &m,
+		.count = 1 };
+	assert_null(machine_sent(&disk, 200, &f));
+	assert_non_null(machine_sent(&disk, 201, &f));
+	f.boot = 3;
+	assert_non_null(machine_sent(&disk, 200, &f));
+	f.boot = 2;
+	f.epoch = 4;
+	assert_non_null(machine_sent(&disk, 200, &f));
+}
+
+static void test_decree_is_on_disk(void **state) {
+	(void)state;
+	struct m_disk disk = { .boot = 2, .epoch = 3, .voted = true, .accepted = { 5, 1, 1 },
+		.accepted_hash = 9 };
+	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .ballot = { 5, 1, 1 },
+		.number = 9 };
+	const struct frame f = { .epoch = 3, .boot = 2, .messages = &m, .count = 1 };
+	assert_null(machine_sent(&disk, 0, &f));
+	disk.accepted_hash = 8;
+	assert_non_null(machine_sent(&disk, 0, &f));
+	disk.accepted_hash = 9;
+	disk.accepted.clock = 4;
+	assert_non_null(machine_sent(&disk, 0, &f));
+	disk.accepted.clock = 5;
+	disk.voted = false;
+	assert_non_null(machine_sent(&disk, 0, &f));
+}
+
+static void test_may_vote(void **state) {
+	(void)state;
+	struct m_return v = { .voted_on_disk = true, .had_voted = true, .longest = SPAN_S,
+		.since_start = SPAN_S + 20 * SPAN_MS, .drift_ppm = 10000, .masters = 3,
+		.quorum = 2, .previous_masters = 3, .previous_quorum = 2 };
+	assert_null(machine_may_vote(&v));
+	v.since_start--;
+	assert_non_null(machine_may_vote(&v));
+	v.rejoined = 1;
+	assert_non_null(machine_may_vote(&v));
+	v.rejoined = 2;
+	assert_null(machine_may_vote(&v));
+	v.reservation = 1;
+	assert_non_null(machine_may_vote(&v));
+	v = (struct m_return){ .voted_on_disk = true, .handover = true, .longest = SPAN_S,
+		.since_start = 9 * SPAN_S, .masters = 3, .quorum = 2, .previous_masters = 3,
+		.previous_quorum = 2, .handed_over = 1 };
+	assert_non_null(machine_may_vote(&v));
+	v.handed_over = 2;
+	assert_null(machine_may_vote(&v));
+	v.voted_on_disk = false;
+	assert_non_null(machine_may_vote(&v));
+}
+
+static void test_merged(void **state) {
+	(void)state;
+	const struct m_record record = some_record(), *r = &record;
+	struct m_copy c = { .has = true, .token = 90, .noted = 89, .wrote = r->wrote,
+		.prepared = r->prepared, .end = r->end };
+	assert_null(machine_merged(r, &c));
+	c.noted = 90;
+	assert_non_null(machine_merged(r, &c));
+	c.noted = 89;
+	c.end = instant_add(c.end, 11 * SPAN_MS);
+	assert_non_null(machine_merged(r, &c));
+	c = (struct m_copy){ .has = false, .clock = 89 };
+	assert_null(machine_merged(r, &c));
+	c.clock = 90;
+	assert_non_null(machine_merged(r, &c));
+}
+
+static void test_snapshots(void **state) {
+	(void)state;
+	struct transfers t = { .next = 0 };
+	const struct m_record record = some_record(), *r = &record;
+	const struct instant now = { 50 * SPAN_S, 50 * SPAN_S };
+	struct t_source *s = transfers_begin(&t, 1, 4);
+	s->epoch = 1;
+	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED,
+		.lock_id = lock(1), .flags = FLAG_RELEASED }, now);
+	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
+	transfers_vote(&t, 1, 1);
+	assert_non_null(transfers_judge(&t, r, now));
+	transfers_vote(&t, 2, 1);
+	assert_null(transfers_judge(&t, r, now));
+	transfers_done(&t);
+}
+
+static void test_adoption(void **state) {
+	(void)state;
+	static struct decrees d;
+	struct config config = { .epoch = 2, .previous_master_count = 3 };
+	for (uint8_t i = 0; i < 3; i++) {
+		config.previous_masters[i].id = lock((uint8_t)(i + 1));
+	}
+	decrees_accepted(&d, 77, id128_word(lock(1)));
+	decrees_accepted(&d, 77, id128_word(lock(1)));
+	assert_non_null(decrees_adopted(&d, &config, 77, false));
+	d.epoch_count = 0;
+	decrees_accepted(&d, 77, id128_word(lock(2)));
+	assert_null(decrees_adopted(&d, &config, 77, false));
+	assert_non_null(decrees_adopted(&d, &config, 78, false));
+}
+
+/* ---- the coordinator ---- */
+
+static struct asker asker;
+
+static void ask_all(const struct m_node *node, const struct message *m) {
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_null(asker_says(&asker, node, i, m));
+	}
+}
+
+static void promises(const struct m_node *node, uint64_t noted) {
+	const struct message m = { .kind = MESSAGE_PROMISE, .round = 0x10001, .attempt = 0x10001,
+		.lock_id = lock(1), .ballot = { 100, 7, 1 } };
+	ask_all(node, &m);
+	for (uint32_t i = 0; i < 2; i++) {
+		asker_hears(&asker, node, i, &(struct message){ .kind = MESSAGE_PROMISE_ANSWER,
+			.round = m.round, .noted = noted, .age_us = 1000 });
+	}
+}
+
+static void test_commit_is_justified(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 0x10002, .lock_id = lock(1),
+		.token = 101, .lease_us = 1000000, .ballot = { 100, 7, 1 } };
+	memset(&asker, 0, sizeof asker);
+	promises(&node, 100);
+	assert_null(asker_says(&asker, &node, 0, &m));
+	memset(&asker, 0, sizeof asker);
+	promises(&node, 101);
+	assert_non_null(asker_says(&asker, &node, 0, &m));
+	memset(&asker, 0, sizeof asker);
+	promises(&node, 100);
+	m.ballot.clock = 99;
+	assert_non_null(asker_says(&asker, &node, 0, &m));
+	memset(&asker, 0, sizeof asker);
+	promises(&node, 100);
+	m.ballot.clock = 100;
+	asker_displaced(&asker, 1, &(struct message){ .attempt = 0x10001 });
+	assert_non_null(asker_says(&asker, &node, 0, &m));
+}
+
+static void test_held_is_justified(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 0x10002, .lock_id = lock(1),
+		.token = 101, .lease_us = 1000000 };
+	const struct core_request request = { .id = 3, .client = 4, .op = CORE_ACQUIRE,
+		.lock_id = lock(1), .lease = SPAN_S };
+	struct core_reply reply = { .id = 3, .client = 4, .op = CORE_ACQUIRE, .lock_id = lock(1),
+		.token = 101, .valid = 990 * SPAN_MS };
+	const struct message ok = { .kind = MESSAGE_COMMIT_ANSWER, .round = m.round };
+	memset(&asker, 0, sizeof asker);
+	asker_asked(&asker, &request, node.now);
+	ask_all(&node, &m);
+	asker_hears(&asker, &node, 0, &ok);
+	asker_hears(&asker, &node, 0, &ok);
+	assert_non_null(asker_answers(&asker, &node, &reply));
+	struct m_node late = node;
+	late.now = instant_add(late.now, late.request_timeout);
+	asker_hears(&asker, &late, 1, &ok);
+	assert_non_null(asker_answers(&asker, &node, &reply));
+	asker_hears(&asker, &node, 2, &ok);
+	assert_null(asker_answers(&asker, &node, &reply));
+	reply.valid += SPAN_MS;
+	assert_non_null(asker_answers(&asker, &node, &reply));
+}
+
+static void test_extension_is_justified(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	const struct message m = { .kind = MESSAGE_EXTEND, .round = 0x10001, .lock_id = lock(1),
+		.lease_us = 1000000 };
+	struct core_request request = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .lease = SPAN_S, .deadline_kept = true };
+	const struct core_reply reply = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .token = 90, .valid = 900 * SPAN_MS };
+	const struct core_reply lost = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .error = PAWL_ELOST };
+	memset(&asker, 0, sizeof asker);
+	asker_asked(&asker, &request, node.now);
+	ask_all(&node, &m);
+	for (uint32_t i = 0; i < 2; i++) {
+		asker_hears(&asker, &node, i, &(struct message){ .kind = MESSAGE_EXTEND_ANSWER,
+			.round = m.round, .token = 90 });
+	}
+	/* Nobody has had the lock: that is enough for who keeps the deadline. */
+	request.deadline_kept = false;
+	asker_asked(&asker, &request, node.now);
+	assert_non_null(asker_answers(&asker, &node, &reply));
+	assert_non_null(asker_answers(&asker, &node, &lost));
+	request.deadline_kept = true;
+	asker_asked(&asker, &request, node.now);
+	assert_null(asker_answers(&asker, &node, &reply));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sent),
+		cmocka_unit_test(test_decree_is_on_disk),
+		cmocka_unit_test(test_may_vote),
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_adoption),
+		cmocka_unit_test(test_commit_is_justified),
+		cmocka_unit_test(test_held_is_justified),
+		cmocka_unit_test(test_extension_is_justified),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

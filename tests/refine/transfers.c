@@ -1,0 +1,154 @@
+/* transfers.c: snapshots, as the messages show them. */
+#include "transfers.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+
+static void clear(struct t_source *s) {
+	free(s->locks);
+	*s = (struct t_source){ .round = 0 };
+}
+
+void transfers_done(struct transfers *t) {
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		clear(&t->sources[i]);
+	}
+}
+
+struct t_source *transfers_begin(struct transfers *t, uint64_t round, uint64_t other) {
+	struct t_source *s = &t->sources[t->next++ % T_SOURCES];
+	clear(s);
+	s->round = round;
+	s->other = other;
+	return s;
+}
+
+struct t_source *transfers_find(struct transfers *t, uint64_t round, uint64_t other) {
+	/* A node that has started anew counts its rounds anew. */
+	for (uint32_t i = 1; i <= T_SOURCES; i++) {
+		struct t_source *s = &t->sources[(t->next - i) % T_SOURCES];
+		if (s->round == round && s->other == other && round) {
+			return s;
+		}
+	}
+	return NULL;
+}
+
+struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id) {
+	for (size_t i = 0; i < s->count; i++) {
+		if (id128_equal(s->locks[i].lock_id, lock_id)) {
+			return &s->locks[i];
+		}
+	}
+	return NULL;
+}
+
+static struct t_lock *make(struct t_source *s, struct id128 lock_id) {
+	struct t_lock *l = transfers_lock(s, lock_id);
+	if (l == NULL) {
+		if (s->count == s->room) {
+			s->room = s->room ? 2 * s->room : 16;
+			s->locks = realloc(s->locks, s->room * sizeof *s->locks);
+			CHECK(s->locks != NULL);
+		}
+		l = &s->locks[s->count++];
+		*l = (struct t_lock){ .lock_id = lock_id };
+	}
+	return l;
+}
+
+void transfers_message(struct t_source *s, const struct message *m, struct instant now) {
+	if (s->done) {
+		/* What comes after the end is not a part of it. */
+		return;
+	}
+	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
+		make(s, m->lock_id)->copy = (struct m_copy){ .has = true, .token = m->token,
+			.noted = m->noted, .wrote = m->ballot, .prepared = m->prepared,
+			.end = instant_add(now, span_from_us(m->left_us)),
+			.ordered = m->terms.binding != 0 };
+	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {
+		make(s, m->lock_id)->copy.has = false;
+	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
+		struct t_lock *l = make(s, m->lock_id);
+		l->released = l->released || (m->flags & FLAG_RELEASED);
+	} else if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK) {
+		s->done = true;
+		s->flags = m->flags;
+		s->clock = m->clock;
+		s->lease = span_from_us(m->lease_us);
+	}
+}
+
+static bool names(const struct config *config, uint64_t id) {
+	for (uint32_t i = 0; i < config_masters(config); i++) {
+		if (id128_word(config->nodes[i].id) == id) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool suffices(const struct t_source *s, const struct config *config, uint64_t run,
+	struct instant from) {
+	return s->round && s->done && s->voted && s->epoch >= run && names(config, s->other) &&
+		instant_expired(s->asked, from);
+}
+
+uint32_t transfers_rejoined(const struct transfers *t, const struct config *config, uint64_t run,
+	struct instant from) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		bool first = suffices(&t->sources[i], config, run, from);
+		for (uint32_t k = 0; first && k < i; k++) {
+			/* Another try of the same source counts once. */
+			first = t->sources[k].other != t->sources[i].other ||
+				!suffices(&t->sources[k], config, run, from);
+		}
+		n += first;
+	}
+	return n;
+}
+
+/* What a source sent before its link broke, or before it was asked anew, does not count. */
+static bool last_try(const struct transfers *t, const struct t_source *s) {
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		const struct t_source *other = &t->sources[i];
+		if (other->round > s->round && other->other == s->other) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed) {
+	t->needed = needed;
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		struct t_source *s = &t->sources[i];
+		s->counts = s->round && s->done && s->epoch >= run && last_try(t, s);
+	}
+}
+
+const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+	struct instant now) {
+	uint32_t count = 0, agree = 0;
+	const char *wrong = NULL;
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		const struct t_source *s = &t->sources[i];
+		if (!s->counts || (s->flags & FLAG_NEVER)) {
+			continue;
+		}
+		const struct t_lock *l = transfers_lock(s, r->lock_id);
+		struct m_copy copy = l ? l->copy : (struct m_copy){ .has = false };
+		copy.clock = s->clock;
+		const char *rule = l && l->released ? "a merge keeps every release"
+			/* A copy that is over by now may have ended before the others came. */
+			: copy.has && instant_expired(now, copy.end) ? NULL
+			: machine_merged(r, &copy);
+		count++;
+		agree += rule == NULL;
+		wrong = rule ? rule : wrong;
+	}
+	return agree < (t->needed < count ? t->needed : count) ? wrong : NULL;
+}

@@ -1,0 +1,60 @@
+/* transfers.h: what a node has taken from others to vote with (sections 4 and 6), and what it has
+ * given to others, as far as messages show it. */
+#ifndef PAWL_REFINE_TRANSFERS_H
+#define PAWL_REFINE_TRANSFERS_H
+
+#include "machine.h"
+
+/* One lock_id of a copy. */
+struct t_lock {
+	struct id128 lock_id;
+	struct m_copy copy;
+	/* The source remembers that it was released. */
+	bool released;
+};
+
+/* One snapshot: by this round one node asked another for it. */
+struct t_source {
+	uint64_t round, other, epoch;
+	bool handover;
+	/* It was asked at that time, and voted then as far as the asker knew. */
+	struct instant asked;
+	bool voted;
+	/* The end has come: what it says. */
+	bool done;
+	/* It had come when the node began to vote. */
+	bool counts;
+	uint32_t flags;
+	uint64_t clock;
+	span_ns lease;
+	struct t_lock *locks;
+	size_t count, room;
+};
+
+enum { T_SOURCES = 32 };
+struct transfers {
+	/* The next one takes the place of the oldest. */
+	struct t_source sources[T_SOURCES];
+	uint32_t next;
+	/* How many sources were enough for the present vote. */
+	uint32_t needed;
+};
+
+void transfers_done(struct transfers *t);
+struct t_source *transfers_begin(struct transfers *t, uint64_t round, uint64_t other);
+struct t_source *transfers_find(struct transfers *t, uint64_t round, uint64_t other);
+/* A message of a snapshot has come, or leaves. */
+void transfers_message(struct t_source *s, const struct message *m, struct instant now);
+struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id);
+/* Counts the sources that suffice for rejoining, of these masters, since the epoch `run`; `from` is
+ * the earliest time at which they may have been asked. */
+uint32_t transfers_rejoined(const struct transfers *t, const struct config *config, uint64_t run,
+	struct instant from);
+/* The node begins to vote, with what has come to its end by then. So many of these sources are
+ * enough for it, so it may have left out the others. */
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed);
+/* Judges a record that was merged from the sources of these epochs. */
+const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+	struct instant now);
+
+#endif

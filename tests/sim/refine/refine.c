@@ -1,0 +1,358 @@
+/* refine.c: takes each step of a simulated node apart into what the machine judges: the messages
+ * that the node handles, one by one, with what it answers, and what changes in between. The linker
+ * puts functions of this file in the place of those by which a core hands a message to its handler,
+ * and by which it says something (--wrap). */
+#include "refine_impl.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "guard.h"
+
+void __real_step_message(struct core *core, uint32_t from, const struct message *m);
+void __wrap_step_message(struct core *core, uint32_t from, const struct message *m);
+void __real_out_send(struct core *core, uint32_t peer, const struct message *m);
+void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m);
+struct message *__real_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to);
+struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to);
+
+/* The one that judges; NULL: nobody does. */
+static struct refine *judge;
+
+void refine_wrong(struct refine *r, struct slice key, const char *rule) {
+	static char what[160];
+	const struct message *m = r->handling;
+	what[0] = 0;
+	if (m) {
+		snprintf(what, sizeof what, "%s of lock_id number %u%s%s", message_name(m->kind),
+			message_fields(m->kind) & F_LOCK_ID ? sim_name_lock_number(m->lock_id) : 0,
+			r->answered ? ", answered " : "",
+			r->answered ? status_name(r->answer.status) : "");
+	}
+	r->options.wrong(r->options.ctx, r->node, key, rule, what);
+}
+
+/* ---- what changes between messages ---- */
+
+/* The key is seen anew. `m`: by this message alone it has changed, which is judged already. */
+static void see(struct refine *r, struct slice name, const struct m_key *now,
+	const struct message *m) {
+	struct refine_node *n = &r->nodes[r->node];
+	struct m_key *shadow = notes_key(&n->notes, m_hash(name));
+	if (shadow->record_count + shadow->promise_count + now->record_count +
+		now->promise_count == 0) {
+		return;
+	}
+	if (!now->more && !shadow->more) {
+		notes_changed(&n->notes, shadow, now, r->now, m);
+	}
+	if (m == NULL && n->votes && n->known) {
+		struct m_node node;
+		project_node(r->core, r->now, &node);
+		/* What has ended by now is gone. */
+		const char *rule = machine_idle(&node, shadow, now);
+		if (rule) {
+			refine_wrong(r, name, rule);
+		}
+	}
+	if (n->merges && (shadow->unfinished || !n->known) && !now->unfinished) {
+		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
+			const char *rule = transfers_judge(&n->takes, &now->records[i],
+				r->now);
+			if (rule) {
+				refine_wrong(r, name, rule);
+			}
+		}
+	}
+	notes_copy(shadow, now);
+}
+
+static void see_each(void *ctx, struct slice name, const struct m_key *key) {
+	see(ctx, name, key, NULL);
+}
+
+/* ---- one message ---- */
+
+/* What these say is not about a key that the receiver votes on. */
+static const message_set not_judged = MESSAGE_BIT(MESSAGE_WAITERS) |
+	MESSAGE_BIT(MESSAGE_WAITERS_ANSWER) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) |
+	MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) | MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) |
+	MESSAGE_BIT(MESSAGE_FEED_RECORD) | MESSAGE_BIT(MESSAGE_FEED_GONE) |
+	MESSAGE_BIT(MESSAGE_FEED_WATCH_EVENT);
+
+static struct asker *asker_of(struct refine *r) {
+	struct refine_node *n = &r->nodes[r->node];
+	if (n->asker == NULL) {
+		n->asker = calloc(1, sizeof *n->asker);
+		CHECK(n->asker != NULL);
+	}
+	return n->asker;
+}
+
+static void begin_message(struct refine *r, struct core *core, uint32_t from,
+	const struct message *m) {
+	r->handling = m;
+	r->from = from;
+	r->answered = false;
+	r->unfilled = NULL;
+	r->keyed = (message_fields(m->kind) & F_KEY) &&
+		(message_fields(m->kind) & F_LOCK_ID) && !(not_judged & MESSAGE_BIT(m->kind));
+	r->in_epoch = project_in_epoch(core, from);
+	project_node(core, r->now, &r->node_before);
+	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
+		asker_hears(asker_of(r), &r->node_before, from, m);
+	}
+	if (m->kind == MESSAGE_SNAPSHOT) {
+		transfers_begin(&r->nodes[r->node].gives, m->round, project_peer(core, from));
+	}
+	struct t_source *source = message_fields(m->kind) & F_ROUND
+		? transfers_find(&r->nodes[r->node].takes, m->round, project_peer(core, from))
+		: NULL;
+	if (source) {
+		transfers_message(source, m, r->now);
+	}
+	if (m->kind == MESSAGE_DISPLACED) {
+		asker_displaced(asker_of(r), from, m);
+	}
+	if (r->keyed) {
+		const struct message *handling = r->handling;
+		project_key(core, m->key, r->now, &r->before);
+		r->handling = NULL;
+		see(r, m->key, &r->before, NULL);
+		r->handling = handling;
+		r->ended = project_ended(core, m->lock_id);
+		r->bound = project_bound(core, m->lock_id);
+	}
+}
+
+static void fill(struct refine *r) {
+	if (r->unfilled) {
+		message_copy(&r->answer, r->unfilled);
+		r->unfilled = NULL;
+	}
+}
+
+static void judge_message(struct refine *r, struct core *core) {
+	const struct message *m = r->handling;
+	struct refine_node *n = &r->nodes[r->node];
+	struct note *note = notes_lock(&n->notes, m->lock_id);
+	struct m_node node;
+	project_node(core, r->now, &node);
+	project_key(core, m->key, r->now, &r->after);
+	const struct m_step step = { .node = &r->node_before, .clock_after = node.clock,
+		.before = &r->before, .after = &r->after, .ended = r->ended,
+		.ended_after = project_ended(core, m->lock_id), .lost = note->lost,
+		.base = note->extension == m->name ? note->base : 0, .bound = r->bound,
+		.lacked_since = instant_later(note->had, r->node_before.vote_began), .m = m,
+		.from = project_peer(core, r->from),
+		.from_master = project_is_master(core, r->from), .in_epoch = r->in_epoch,
+		.answer = r->answered ? &r->answer : NULL };
+	const char *rule = node.epoch == r->node_before.epoch ? machine_handled(&step) : NULL;
+	r->judged++;
+	if (rule) {
+		refine_wrong(r, m->key, rule);
+	}
+	if (r->answered && r->answer.status == STATUS_OK && m_of_extension(m->name) &&
+		(message_fields(m->kind) & F_ATTEMPT) && m->kind != MESSAGE_RELEASE) {
+		const struct m_record *own = m_record_of(&r->before, m->lock_id);
+		const bool same = own && own->name == m->name;
+		note->base = same ? note->base : own == NULL ? m->name : own->name;
+		note->extension = m->name;
+	}
+	see(r, m->key, &r->after, m);
+	note = notes_lock(&n->notes, m->lock_id);
+	const struct m_promise *promise = m_promise_of(&r->after, m->lock_id);
+	note->refused = note->refused || (m->kind == MESSAGE_COMMIT && r->answered &&
+		r->answer.status != STATUS_OK && promise &&
+		promise->from == project_peer(core, r->from));
+}
+
+static void end_message(struct refine *r, struct core *core) {
+	if (r->handling == NULL) {
+		return;
+	}
+	fill(r);
+	if (r->keyed) {
+		judge_message(r, core);
+	}
+	r->handling = NULL;
+}
+
+static void local_message(void *ctx, struct core *core, const struct message *m) {
+	struct refine *r = ctx;
+	if (r->core == core) {
+		end_message(r, core);
+		if (m) {
+			begin_message(r, core, core_self(core), m);
+		}
+	}
+}
+
+void __wrap_step_message(struct core *core, uint32_t from, const struct message *m) {
+	struct refine *r = judge;
+	if (r == NULL || r->core != core) {
+		__real_step_message(core, from, m);
+		return;
+	}
+	begin_message(r, core, from, m);
+	__real_step_message(core, from, m);
+	end_message(r, core);
+}
+
+/* The kind that answers each question to a master. */
+static enum message_kind answer_of(enum message_kind kind) {
+	return kind == MESSAGE_EXTEND_PERMITS ? MESSAGE_EXTEND_ANSWER
+		: kind == MESSAGE_HAND_OVER ? MESSAGE_RELEASE_ANSWER
+		: (enum message_kind)(kind + 1);
+}
+
+static bool answers(const struct refine *r, uint32_t peer, enum message_kind kind,
+	uint64_t round) {
+	return r->handling && !r->answered && r->keyed && peer == r->from &&
+		round == r->handling->round && kind == answer_of(r->handling->kind);
+}
+
+static const message_set snapshots = MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) |
+	MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) |
+	MESSAGE_BIT(MESSAGE_SNAPSHOT_END);
+
+static void says(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
+	struct m_node node;
+	project_node(core, r->now, &node);
+	node.clock = r->node_before.clock;
+	const char *rule = asker_says(asker_of(r), &node, peer, m);
+	if (rule) {
+		r->handling = m;
+		r->answered = false;
+		refine_wrong(r, m->key, rule);
+	}
+}
+
+void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) {
+	struct refine *r = judge;
+	if (r && r->core == core) {
+		fill(r);
+		if (answers(r, peer, m->kind, m->round)) {
+			r->answered = true;
+			message_copy(&r->answer, m);
+		} else if (message_fields(m->kind) & F_KEY) {
+			says(r, core, peer, m);
+		}
+		if (snapshots & MESSAGE_BIT(m->kind)) {
+			refine_gives(r, core, peer, m);
+		} else if (m->kind == MESSAGE_SNAPSHOT) {
+			refine_asks_for_snapshot(r, core, peer, m);
+		}
+	}
+	__real_out_send(core, peer, m);
+}
+
+struct message *__wrap_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *to) {
+	struct refine *r = judge;
+	if (r && r->core == core) {
+		fill(r);
+	}
+	struct message *answer = __real_out_answer(core, peer, kind, to);
+	if (r && r->core == core && answers(r, peer, kind, to->round)) {
+		r->answered = true;
+		r->unfilled = answer;
+	}
+	return answer;
+}
+
+/* ---- one step ---- */
+
+static void begins(void *ctx, uint32_t node, const struct core_event *event) {
+	struct refine *r = ctx;
+	struct refine_node *n = &r->nodes[node];
+	if (node == r->options.liar) {
+		r->core = NULL;
+		return;
+	}
+	r->node = node;
+	r->core = sim_node_core(r->options.sim, node);
+	r->now = sim_node_clock(r->options.sim, node);
+	r->handling = NULL;
+	if (n->incarnation != sim_node_incarnation(r->options.sim, node)) {
+		n->incarnation = sim_node_incarnation(r->options.sim, node);
+		n->votes = n->known = false;
+		notes_tenure(&n->notes);
+		free(n->asker);
+		n->asker = NULL;
+		refine_life_begins(r, n);
+	}
+	project_node(r->core, r->now, &r->node_before);
+	if (event->kind == CORE_FRAME) {
+		refine_hears_epoch(r, n, event->frame);
+	} else if (event->kind == CORE_START) {
+		n->restored = event->restored;
+	}
+	if (event->kind == CORE_REQUEST) {
+		asker_asked(asker_of(r), event->request, r->now);
+	}
+}
+
+static void ended(void *ctx, uint32_t node) {
+	struct refine *r = ctx;
+	if (r->core == NULL) {
+		return;
+	}
+	struct refine_node *n = &r->nodes[node];
+	r->handling = NULL;
+	refine_looks_at_votes(r);
+	if (n->votes && ++n->steps >= STEPS_A_SWEEP) {
+		n->steps = 0;
+		project_each(r->core, r->now, see_each, r);
+		n->known = true;
+	}
+	r->core = NULL;
+}
+
+static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
+	struct refine *r = ctx;
+	if (node == r->options.liar || r->nodes[node].asker == NULL) {
+		return;
+	}
+	struct m_node seen;
+	project_node(sim_node_core(r->options.sim, node), sim_node_clock(r->options.sim, node),
+		&seen);
+	const char *rule = asker_answers(r->nodes[node].asker, &seen, reply);
+	if (rule) {
+		r->node = node;
+		r->options.wrong(r->options.ctx, node, reply->entry.key, rule, "");
+	}
+}
+
+struct refine *refine_new(const struct refine_options *options) {
+	CHECK(judge == NULL);
+	struct refine *r = calloc(1, sizeof *r);
+	CHECK(r != NULL);
+	r->options = *options;
+	judge = r;
+	guard_listen(local_message, r);
+	sim_follow(options->sim, (struct sim_follower){ begins, ended, refine_sent,
+		replied, r });
+	return r;
+}
+
+void refine_free(struct refine *r) {
+	if (r == NULL) {
+		return;
+	}
+	judge = NULL;
+	guard_listen(NULL, NULL);
+	for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+		notes_done(&r->nodes[i].notes);
+		free(r->nodes[i].asker);
+		transfers_done(&r->nodes[i].takes);
+		transfers_done(&r->nodes[i].gives);
+	}
+	free(r);
+}
+
+uint64_t refine_judged(const struct refine *r) {
+	return r->judged;
+}

@@ -1,0 +1,86 @@
+/* refine_impl.h: what the files of the refinement share. */
+#ifndef PAWL_REFINE_IMPL_H
+#define PAWL_REFINE_IMPL_H
+
+#include "asker.h"
+#include "decrees.h"
+#include "notes.h"
+#include "project.h"
+#include "refine.h"
+#include "transfers.h"
+
+/* All keys of a node are looked at after so many of its steps. */
+#define STEPS_A_SWEEP 16
+
+struct refine_node {
+	struct notes notes;
+	/* What it coordinates. */
+	struct asker *asker;
+	/* The snapshots that it takes, and those that it gives. */
+	struct transfers takes, gives;
+	uint64_t incarnation, epoch, hash;
+	/* The first of its epochs that have the same masters as the present one. */
+	uint64_t run;
+	bool votes;
+	/* When it started, and adopted its epoch; the reservation that it started with; and the
+	 * clock with which it voted last. */
+	struct instant started, adopted;
+	uint64_t reservation, vote_clock;
+	/* The ballot under which it has accepted the next configuration, as seen last. */
+	struct ballot accepted;
+	/* It had voted in its epoch when it started or adopted it; it voted in the one before,
+	 * then; and it starts with a side file. */
+	bool had_voted, remembers, restored;
+	/* The largest max_lease that it ever voted under. */
+	span_ns longest;
+	/* It has merged, and no key of that has been judged yet. */
+	bool merges;
+	/* When each other node was first heard in its epoch. */
+	struct { uint64_t id, epoch; struct instant at; } heard[2 * SIM_NODES_MAX];
+	uint32_t heard_count;
+	/* All keys have been seen since this tenure began. */
+	bool known;
+	uint32_t steps;
+};
+
+struct refine {
+	struct refine_options options;
+	struct refine_node nodes[SIM_NODES_MAX];
+	/* The step under way, and the node whose step it is. */
+	uint32_t node;
+	struct core *core;
+	struct instant now;
+	/* The message that is being handled: what was before; NULL: none is. */
+	const struct message *handling;
+	uint32_t from;
+	bool keyed, in_epoch, bound;
+	struct m_node node_before;
+	struct m_key before, after;
+	struct m_ended ended;
+	/* What was answered to it, and an answer that is yet to be filled in. */
+	struct message answer;
+	bool answered;
+	const struct message *unfilled;
+	uint64_t judged;
+	struct decrees decrees;
+};
+
+/* Says that the step under way is not allowed, and does not return. */
+void refine_wrong(struct refine *r, struct slice key, const char *rule);
+
+/* ---- refine_votes.c ---- */
+
+/* A node starts anew. */
+void refine_life_begins(struct refine *r, struct refine_node *n);
+/* A frame has come to the node: it says in which epoch its sender is. */
+void refine_hears_epoch(struct refine *r, struct refine_node *n, const struct frame *f);
+/* After a step: looks for another epoch, and for the beginning or the end of a vote. */
+void refine_looks_at_votes(struct refine *r);
+/* The node asks a peer for a snapshot, or gives one. */
+void refine_asks_for_snapshot(struct refine *r, struct core *core, uint32_t peer,
+	const struct message *m);
+void refine_gives(struct refine *r, struct core *core, uint32_t peer, const struct message *m);
+/* A frame leaves the node. */
+void refine_sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame);
+
+#endif
