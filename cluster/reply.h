@@ -59,8 +59,8 @@ struct core_entry {
 	/* GET with a quorum: the next two are known; and a quorum has the order in `terms`
 	 * (section 2, Shorten). */
 	bool weighed, order_settled;
-	/* For how long a quorum has the lock, unless it is released or broken, and after how long
-	 * its lease is over, unless it is extended: by any clock, from the answer on, in
+	/* For how long a quorum has the lock, unless it is released, shortened or broken, and after
+	 * how long its lease is over, unless it is extended: by any clock, from the answer on, in
 	 * nanoseconds. Nobody else is granted the key before `at_least` has passed. */
 	span_ns at_least, at_most;
 	/* The ballot of the value. */

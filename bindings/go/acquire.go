@@ -31,6 +31,7 @@ type acquiring struct {
 	options *lockOptions
 	wants   []want
 	several bool
+	trace   string
 	onLost  func(h *held) func(*LostError)
 
 	got  []*held
@@ -42,15 +43,11 @@ type acquiring struct {
 // asks again with a lease that is allowed.
 func (c *Client) acquire(ctx context.Context, a *acquiring) ([]*held, error) {
 	began := time.Now()
-	var ended func(error)
-	if f := c.hooks.RequestStarted; f != nil {
-		ended = f(ctx, "acquire", a.wants[0].key)
-	}
+	trace, ended := c.begun(ctx, "acquire", a.wants[0].key)
+	a.trace = trace
 	got, err := c.acquireWithin(ctx, a)
 	err = told(err)
-	if ended != nil {
-		ended(err)
-	}
+	ended(err)
 	if f := c.hooks.Acquired; f != nil && err == nil {
 		waited := time.Since(began)
 		for _, h := range got {
@@ -112,7 +109,7 @@ func (c *Client) acquirePatiently(ctx context.Context, a *acquiring) ([]*held, e
 }
 
 func (c *Client) acquireOnce(ctx context.Context, a *acquiring, wait time.Duration) ([]*held, error) {
-	call := &engine.Call{Method: "acquire", WaitName: "wait_ms", Wait: wait, Drawn: true}
+	call := &engine.Call{Method: "acquire", WaitName: "wait_ms", Wait: wait, Drawn: true, Trace: a.trace}
 	call.Params = a.options.params(c)
 	if a.several {
 		locks := make([]msgpack.Map, len(a.wants))
@@ -129,7 +126,8 @@ func (c *Client) acquireOnce(ctx context.Context, a *acquiring, wait time.Durati
 	if err == nil && a.late {
 		// After a wait of a hundred leases the drift of the clocks over it is longer than the
 		// lease. The same lock_ids are asked for again; without an answer they are released.
-		again := &engine.Call{Method: "acquire", Params: call.Params, WaitName: "wait_ms", Wait: wait, Sends: 1}
+		again := &engine.Call{Method: "acquire", Params: call.Params, WaitName: "wait_ms", Wait: wait, Sends: 1,
+			Trace: a.trace}
 		err = a.ask(ctx, again, false)
 	}
 	if err != nil {

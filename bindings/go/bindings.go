@@ -28,19 +28,26 @@ type bindings struct {
 
 // begin binds a lock to the connection over which it was acquired.
 func (b *bindings) begin(h *held, number int) {
-	h.first, h.binding = number, number
+	h.first, h.binding, h.bond = number, number, number
 	b.locks[h] = true
 }
 
-// made notes that an extension under that number was accepted. It returns whether that has moved the
-// lock there from an earlier connection; then only this answer counts.
+// bondOver returns the bond that a request names for a lock over the connection of that number. It grows
+// with each connection, and each time the lease is shortened.
+func (h *held) bondOver(number int) int { return number + h.order }
+
+// made notes that an extension over the connection of that number was accepted. It returns whether
+// this is the first answer under its bond; then only this answer counts.
 func (b *bindings) made(h *held, number int) bool {
-	moved := h.binding != 0 && number > h.binding
-	if moved {
+	if h.binding == 0 || h.bondOver(number) <= h.bond {
+		return false
+	}
+	h.bond = h.bondOver(number)
+	if number > h.binding {
 		h.binding = number
 		b.settle()
 	}
-	return moved
+	return true
 }
 
 // dependent returns a lock that would, or could, end with that connection while somebody still

@@ -123,19 +123,34 @@ func (c *Client) runCallbacks() {
 	}
 }
 
+// begun tells the hook of a request of the program. It returns the traceparent of the request, which may
+// be empty, and a function to call with the outcome.
+func (c *Client) begun(ctx context.Context, method, key string) (trace string, ended func(error)) {
+	r := Request{Method: method, Key: key}
+	if f := c.hooks.RequestStarted; f != nil {
+		ended = f(ctx, &r)
+	}
+	if ended == nil {
+		ended = func(error) {}
+	}
+	if !traceForm.MatchString(r.Trace) {
+		r.Trace = ""
+	}
+	return r.Trace, ended
+}
+
 // run makes a call of the program.
 func (c *Client) run(ctx context.Context, key string, call *engine.Call) (engine.Answer, error) {
-	var ended func(error)
-	if f := c.hooks.RequestStarted; f != nil {
-		ended = f(ctx, call.Method, key)
-	}
+	trace, ended := c.begun(ctx, call.Method, key)
+	call.Trace = trace
 	answer, err := c.engine.Run(ctx, call)
 	err = told(err)
-	if ended != nil {
-		ended(err)
-	}
+	ended(err)
 	return answer, err
 }
+
+// Done is closed when the client is closed. From then on none of its locks is trusted.
+func (c *Client) Done() <-chan struct{} { return c.engine.Context().Done() }
 
 // Node returns the endpoint that the client is connected to; empty if there is none.
 func (c *Client) Node() string {

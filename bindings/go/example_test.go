@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -80,16 +81,18 @@ func ExampleClient_Lock() {
 	// Output: <nil>
 }
 
-func ExampleClient_TryLock() {
+// A key that somebody else holds is an error that says who.
+func ExampleHeldError() {
 	ctx, client := dial()
 	defer client.Close()
-	first, err := client.TryLock(ctx, "only one")
+	first, err := client.Lock(ctx, "only one", pawl.Owner("worker 1"))
 	fmt.Println(first != nil, err)
-	second, err := client.TryLock(ctx, "only one")
-	fmt.Println(second != nil, err)
+	_, err = client.Lock(ctx, "only one", pawl.Owner("worker 2"))
+	var taken *pawl.HeldError
+	fmt.Println(errors.Is(err, pawl.ErrHeld), errors.As(err, &taken) && taken.Holder.Owner == "worker 1")
 	// Output:
 	// true <nil>
-	// false <nil>
+	// true true
 }
 
 func ExampleClient_Locks() {

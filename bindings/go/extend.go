@@ -25,8 +25,24 @@ type how struct {
 	// The number of the only connection that may carry it, for locks that are bound to that
 	// connection or are to be bound to it; 0: any connection.
 	connection int
-	// The extension binds the locks to that connection, so it is not sent with deadline_kept.
+	// The extension binds the locks to that connection.
 	binds bool
+	// The extension is sent with deadline_kept, as all but those that bind a lock whose lease was never
+	// shortened.
+	kept bool
+	// The extension shortens the leases.
+	shortens bool
+}
+
+// howFor returns how an extension of the lock is sent now.
+func (k *keeper) howFor(h *held) how {
+	if h.binding == 0 {
+		return how{kept: true}
+	}
+	kind := how{connection: k.c.engine.Connection()}
+	kind.binds = kind.connection != h.binding
+	kind.kept = !kind.binds || h.order > 0
+	return kind
 }
 
 // batches returns the locks in lists that fit into one request each.
@@ -58,14 +74,20 @@ func extension(batch []*held, kind how) msgpack.Map {
 		if len(h.slots) > 0 {
 			items[i] = append(items[i], msgpack.Pair{Name: "slots", Value: h.slots})
 		}
-		if kind.binds {
-			items[i] = append(items[i], msgpack.Pair{Name: "bond", Value: kind.connection})
+		switch {
+		case kind.binds || kind.connection != 0 && h.order > 0:
+			items[i] = append(items[i], msgpack.Pair{Name: "bond", Value: h.bondOver(kind.connection)})
+		case h.order > 0:
+			items[i] = append(items[i], msgpack.Pair{Name: "order", Value: h.order})
+		}
+		if kind.shortens {
+			items[i] = append(items[i], msgpack.Pair{Name: "shorten", Value: true})
 		}
 		if h.options.party != party {
 			party = ""
 		}
 	}
-	params := msgpack.Map{{Name: "locks", Value: items}, {Name: "deadline_kept", Value: !kind.binds}}
+	params := msgpack.Map{{Name: "locks", Value: items}, {Name: "deadline_kept", Value: kind.kept}}
 	if party != "" {
 		// A node that did not grant the locks learns it so.
 		params = append(params, msgpack.Pair{Name: "party", Value: party})
@@ -77,7 +99,8 @@ func extension(batch []*held, kind how) msgpack.Map {
 func (k *keeper) extend(batch []*held, kind how) {
 	call := &engine.Call{Method: "extend", Params: extension(batch, kind), Internal: true,
 		Connection: kind.connection, Timeout: k.longest(batch)}
-	call.OnDone = func(answer engine.Answer, err *fault.Error) { k.answered(batch, kind, answer, err) }
+	orders := ordersOf(batch)
+	call.OnDone = func(answer engine.Answer, err *fault.Error) { k.answered(batch, orders, kind, answer, err) }
 	k.c.engine.Start(call)
 }
 
@@ -91,10 +114,29 @@ func (k *keeper) longest(batch []*held) time.Duration {
 	return longest
 }
 
+// ordersOf returns the orders that a request which is made now names.
+func ordersOf(batch []*held) []int {
+	orders := make([]int, len(batch))
+	for i, h := range batch {
+		orders[i] = h.order
+	}
+	return orders
+}
+
+// outcome is what an answer says of a lock.
+type outcome struct {
+	h *held
+	// What the request has named as the order of the lock.
+	order  int
+	item   map[string]any
+	err    *fault.Error
+	sentAt clock.Instant
+}
+
 // outcomes calls `one` with what the answer says of each lock. Locks that have moved to another cluster
 // are asked for there first, in one request for each list of endpoints.
-func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure *fault.Error, timeout time.Duration,
-	one func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant)) {
+func (k *keeper) outcomes(batch []*held, orders []int, kind how, answer engine.Answer, failure *fault.Error,
+	timeout time.Duration, one func(outcome)) {
 	items, _ := answer.Result["locks"].([]any)
 	moved := map[string][]*held{}
 	errs := map[string]*fault.Error{}
@@ -105,7 +147,7 @@ func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure
 		}
 		err := judge(item, failure)
 		if err == nil || err.Code != "moved" || failure != nil {
-			one(h, item, err, answer.SentAt)
+			one(outcome{h, orders[i], item, err, answer.SentAt})
 			continue
 		}
 		list := fmt.Sprintf("%q", err.Details["endpoints"])
@@ -113,6 +155,7 @@ func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure
 	}
 	for list, locks := range moved {
 		call := &engine.Call{Method: "extend", Params: extension(locks, kind), Internal: true, Timeout: timeout}
+		orders := ordersOf(locks)
 		call.OnDone = func(there engine.Answer, failed *fault.Error) {
 			items, _ := there.Result["locks"].([]any)
 			for i, h := range locks {
@@ -120,25 +163,25 @@ func (k *keeper) outcomes(batch []*held, kind how, answer engine.Answer, failure
 				if i < len(items) {
 					item, _ = items[i].(map[string]any)
 				}
-				one(h, item, judge(item, failed), there.SentAt)
+				one(outcome{h, orders[i], item, judge(item, failed), there.SentAt})
 			}
 			k.arm()
 		}
 		if !k.c.engine.StartAt(call, errs[list], answer.TLS) {
-			for _, h := range locks {
-				one(h, nil, errs[list], answer.SentAt)
+			for i, h := range locks {
+				one(outcome{h, orders[i], nil, errs[list], answer.SentAt})
 			}
 		}
 	}
 }
 
-func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure *fault.Error) {
+func (k *keeper) answered(batch []*held, orders []int, kind how, answer engine.Answer, failure *fault.Error) {
 	if failure != nil && failure.Code == "denied" && len(batch) > 1 {
 		// A node refuses a request as a whole if this client may not extend one of its locks. So
 		// that the others stay held, each half is asked for by itself.
 		var still []*held
-		for _, h := range batch {
-			if k.isStill(h) {
+		for i, h := range batch {
+			if k.isStill(h, orders[i]) {
 				still = append(still, h)
 			}
 		}
@@ -150,13 +193,13 @@ func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure
 		return
 	}
 	answers, useless := 0, 0
-	k.outcomes(batch, kind, answer, failure, k.longest(batch), func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant) {
+	k.outcomes(batch, orders, kind, answer, failure, k.longest(batch), func(o outcome) {
 		answers++
-		if err != nil && (err.Code == "no_quorum" || err.Code == "recovering") {
+		if o.err != nil && (o.err.Code == "no_quorum" || o.err.Code == "recovering") {
 			useless++
 		}
-		if k.isStill(h) {
-			k.extended(h, item, err, sentAt, kind)
+		if k.isStill(o.h, o.order) {
+			k.extended(o.h, o.item, o.err, o.sentAt, kind)
 		}
 	})
 	if answers > 0 && useless == answers && !k.bindings.full(k.c.engine.Connection()) {
@@ -165,7 +208,11 @@ func (k *keeper) answered(batch []*held, kind how, answer engine.Answer, failure
 	k.arm()
 }
 
-func (k *keeper) isStill(h *held) bool { return k.locks[h] && !h.suspended.Load() }
+// isStill returns whether an answer to a request that has named this order counts. Once the lease was
+// shortened, no answer to an earlier request does.
+func (k *keeper) isStill(h *held, order int) bool {
+	return k.locks[h] && !h.suspended.Load() && h.order == order
+}
 
 // judge returns why the lock was not extended; nil if it was.
 func judge(item map[string]any, failure *fault.Error) *fault.Error {
@@ -196,9 +243,9 @@ func (k *keeper) extended(h *held, item map[string]any, err *fault.Error, sentAt
 		h.lose(&fault.Error{Code: "lost", Message: err.Message, Details: err.Details})
 	case err.Code == "denied":
 		h.lose(err)
-	case err.Code == "unsure" && kind.binds && kind.connection == k.c.engine.Connection() && !h.claiming:
+	case err.Code == "unsure" && !kind.kept && kind.connection == k.c.engine.Connection() && !h.claiming:
 		k.claim(h, kind)
-	case err.Code == "too_long" && k.shorten(h, err):
+	case err.Code == "too_long" && k.allow(h, err):
 		k.schedule(h, true)
 	default:
 		k.retry(h, err)
@@ -212,10 +259,10 @@ func (k *keeper) prolong(h *held, item map[string]any, sentAt clock.Instant, con
 	slots := intsOf(item["slots"])
 	others := len(slots) > 0 && !equal(slots, h.slots)
 	// The deadline may move to an earlier time in two cases: other permit numbers go with the
-	// deadline that they were granted for; and if the lock has moved to another connection, masters
-	// that have not heard of that drop it when the earlier connection is closed.
-	moved := k.bindings.made(h, connection)
-	if moved || others || clock.Left(deadline, now) > h.left(now) {
+	// deadline that they were granted for; and under another bond the lock ends with another
+	// connection, or at another time.
+	first := k.bindings.made(h, connection)
+	if first || others || clock.Left(deadline, now) > h.left(now) {
 		// Both clocks of a deadline must come from one promise, so never mix two deadlines.
 		if !h.prolong(deadline) {
 			h.lose(fault.New("lost", "the answer arrived after the lease had expired"))
@@ -245,9 +292,8 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// shorten renews the lock for what the cluster allows now. false: the node does not say what is
-// allowed.
-func (k *keeper) shorten(h *held, err *fault.Error) bool {
+// allow renews the lock for what the cluster allows now. false: the node does not say what is allowed.
+func (k *keeper) allow(h *held, err *fault.Error) bool {
 	if err.Limit == 0 || err.Limit >= h.lease {
 		return false
 	}
@@ -260,8 +306,9 @@ func (k *keeper) shorten(h *held, err *fault.Error) bool {
 // lock may have a higher token afterwards.
 func (k *keeper) claim(h *held, kind how) {
 	h.claiming = true
+	order := h.order
 	call := &engine.Call{Method: "acquire", Params: h.claim(), WaitName: "wait_ms", Internal: true,
-		Connection: kind.connection}
+		Connection: kind.connection, Order: order}
 	call.OnDone = func(answer engine.Answer, err *fault.Error) {
 		h.claiming = false
 		if err != nil {
@@ -271,8 +318,8 @@ func (k *keeper) claim(h *held, kind how) {
 				err = fault.New("unsure", "%s", err.Message)
 			}
 		}
-		if k.isStill(h) {
-			k.extended(h, answer.Result, err, answer.SentAt, how{connection: kind.connection})
+		if k.isStill(h, order) {
+			k.extended(h, answer.Result, err, answer.SentAt, how{connection: kind.connection, kept: true})
 			k.arm()
 		}
 	}
@@ -318,28 +365,68 @@ func (k *keeper) lockExtensible(ctx context.Context, h *held) error {
 }
 
 // extendNow extends a lock at the wish of the program, with another lease if that is not 0.
-func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration) error {
-	e := k.c.engine
+func (k *keeper) extendNow(ctx context.Context, h *held, lease time.Duration, trace string) error {
 	if err := k.lockExtensible(ctx, h); err != nil {
 		return err
 	}
 	if lease > 0 {
 		k.setLease(h, lease)
 	}
-	kind := how{}
-	if h.binding != 0 {
-		kind.connection = e.Connection()
-		kind.binds = kind.connection != h.binding
+	return k.ask(ctx, h, k.howFor(h), trace)
+}
+
+// trustedShare is the part of a shortened lease that the holder may trust before there is an answer,
+// which says more. The drift of clocks is at most a tenth (docs/operations/reference.md).
+const trustedShare = 7.0 / 8
+
+// shortenNow makes the lease of a lock end sooner. It first gives up the trust in any later end.
+func (k *keeper) shortenNow(ctx context.Context, h *held, lease time.Duration, trace string) error {
+	if err := k.lockExtensible(ctx, h); err != nil {
+		return err
 	}
+	var err error
+	switch {
+	case lease > h.lease:
+		err = badArgument("shorten: the lease is %v, and does not become longer", h.lease)
+	case h.claiming:
+		err = fault.New("busy", "the lock is just being bound to another connection: try again later")
+	}
+	if err != nil {
+		k.c.engine.Unlock()
+		return err
+	}
+	k.setLease(h, lease)
+	h.order++
+	now := k.c.engine.Clock.Now()
+	h.distrust(now.Plus(time.Duration(float64(lease)*trustedShare)), now)
+	h.renewAt = 0
+	k.arm()
+	kind := k.howFor(h)
+	kind.shortens = true
+	return k.ask(ctx, h, kind, trace)
+}
+
+// ask sends an extension of one lock, and waits for its outcome. With the engine's lock, which it gives
+// back.
+func (k *keeper) ask(ctx context.Context, h *held, kind how, trace string) error {
+	e := k.c.engine
 	done := make(chan *fault.Error, 1)
-	call := &engine.Call{Method: "extend", Params: extension([]*held{h}, kind), Connection: kind.connection}
+	batch, orders := []*held{h}, []int{h.order}
+	call := &engine.Call{Method: "extend", Params: extension(batch, kind), Connection: kind.connection, Trace: trace}
+	if kind.shortens {
+		call.Timeout = k.longest(batch)
+	}
 	call.OnDone = func(answer engine.Answer, failure *fault.Error) {
-		k.outcomes([]*held{h}, kind, answer, failure, 0, func(h *held, item map[string]any, err *fault.Error, sentAt clock.Instant) {
-			if k.isStill(h) {
-				k.extended(h, item, err, sentAt, kind)
+		k.outcomes(batch, orders, kind, answer, failure, 0, func(o outcome) {
+			if k.isStill(h, o.order) {
+				if kind.shortens && failure != nil && failure.Code == "bad_request" && call.Sends == 1 {
+					// Nothing was done: a node of release 0.2.0 does not know the parameters.
+					h.order--
+				}
+				k.extended(h, o.item, o.err, o.sentAt, kind)
 				k.arm()
 			}
-			done <- err
+			done <- o.err
 		})
 	}
 	e.Start(call)

@@ -36,13 +36,20 @@ type held struct {
 	claiming bool
 	// The numbers of the connections that it is bound to, and was bound to first; 0: to none.
 	binding, first int
+	// How often its lease was shortened. No answer to what was asked for under a smaller order makes
+	// the deadline later.
+	order int
+	// The greatest bond under which an answer has come; 0: it is bound to no connection.
+	bond int
 
 	cause    *LostError
 	released *engine.Call
 	// Nothing is left to be released: it was handed over, or its client is abandoned.
-	over   bool
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	over bool
+	// The program wants its lease to run out, if it does not release it.
+	abandoned bool
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
 	// Why OnAsked is not called.
 	askedError *fault.Error
 	// Called with the engine's lock, once, when the lock is lost; or nil.
@@ -127,11 +134,23 @@ func (h *held) forget(cause *fault.Error) bool {
 }
 
 // letGo stops trusting the lock, and begins to release it. It returns the release.
-func (h *held) letGo() *engine.Call {
+func (h *held) letGo() *engine.Call { return h.release(0, "") }
+
+// release is letGo for a release that keeps the key closed, and has a traceparent.
+func (h *held) release(closing time.Duration, trace string) *engine.Call {
 	if h.forget(nil) && !h.over {
-		h.released = h.c.engine.LetGo(h.key, h.lockID, h.lease)
+		h.released = h.c.engine.LetGo(h.key, h.lockID, h.lease, closing, trace)
 	}
 	return h.released
+}
+
+// distrust ends the trust at that instant, if it is to last longer.
+func (h *held) distrust(after clock.Instant, now clock.Instant) {
+	for old := h.deadline.Load(); old != nil && clock.Left(after, now) < clock.Left(*old, now); old = h.deadline.Load() {
+		if h.deadline.CompareAndSwap(old, &after) {
+			return
+		}
+	}
 }
 
 // claim returns the parameters that acquire the lock again under its lock_id.

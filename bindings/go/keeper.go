@@ -285,11 +285,7 @@ func (k *keeper) renewDue(now clock.Instant) {
 			continue
 		}
 		h.renewAt = 0
-		connection := 0
-		if h.binding != 0 {
-			connection = k.c.engine.Connection()
-		}
-		kind := how{connection: connection, binds: connection != h.binding}
+		kind := k.howFor(h)
 		due[kind] = append(due[kind], h)
 	}
 	for kind, locks := range due {

@@ -34,15 +34,6 @@ func (c *Client) Lock(ctx context.Context, key string, options ...LockOption) (*
 	return newLock(got[0]), nil
 }
 
-// TryLock acquires the key if that is possible at once. Otherwise it returns nil and no error.
-func (c *Client) TryLock(ctx context.Context, key string, options ...LockOption) (*Lock, error) {
-	l, err := c.Lock(ctx, key, append(slices.Clone(options), Wait(0))...)
-	if errors.Is(err, ErrHeld) {
-		return nil, nil
-	}
-	return l, err
-}
-
 func newLock(h *held) *Lock {
 	l := &Lock{h: h}
 	runtime.AddCleanup(l, dropped, h)
@@ -54,7 +45,7 @@ func dropped(h *held) {
 	e := h.c.engine
 	e.Lock()
 	defer e.Unlock()
-	if h.over || h.released != nil || h.cause != nil && h.cause.Released || e.Closed() {
+	if h.over || h.abandoned || h.released != nil || e.Closed() {
 		return
 	}
 	h.letGo()
@@ -122,52 +113,121 @@ func (l *Lock) Slots() []int {
 // also if that was done before, and a *LostError if it was not held any more. If the context is over,
 // it returns its error, and the release goes on in the background until it succeeds or the lease has
 // run out.
-func (l *Lock) Release(ctx context.Context) error {
-	_, err := l.release(ctx)
+func (l *Lock) Release(ctx context.Context) error { return l.release(ctx, 0) }
+
+// ReleaseAndClose releases the lock as Release does, and keeps the key closed for d: nobody gets it
+// before that. If the lock was released before, or not held any more, nothing is closed. Nodes of
+// release 0.2.0 refuse it (ErrBadRequest), and then the key is held until the lease has run out.
+func (l *Lock) ReleaseAndClose(ctx context.Context, d time.Duration) error {
+	if d < 0 || d > Forever {
+		return badArgument("close: it must not be negative, nor longer than the protocol can say")
+	}
+	return l.release(ctx, d)
+}
+
+func (l *Lock) release(ctx context.Context, closing time.Duration) error {
+	r := l.beginRelease(ctx)
+	e := l.h.c.engine
+	e.Lock()
+	r.start(closing)
+	e.Unlock()
+	return r.wait(ctx)
+}
+
+// releasing is a release that the program has asked for.
+type releasing struct {
+	l     *Lock
+	trace string
+	ended func(error)
+	// The release, and whether it was begun here; nil: the lock was handed over or abandoned.
+	call  *engine.Call
+	first bool
+}
+
+func (l *Lock) beginRelease(ctx context.Context) releasing {
+	r := releasing{l: l}
+	r.trace, r.ended = l.h.c.begun(ctx, "release", l.h.key)
+	return r
+}
+
+// start begins the release, unless that was done before. With the engine's lock.
+func (r *releasing) start(closing time.Duration) {
+	r.first = r.l.h.released == nil
+	r.call = r.l.h.release(closing, r.trace)
+}
+
+// wait waits for the outcome.
+func (r *releasing) wait(ctx context.Context) error {
+	err := r.outcome(ctx)
+	runtime.KeepAlive(r.l)
+	r.ended(err)
 	return err
 }
 
-// release returns also whether this call has released the lock.
-func (l *Lock) release(ctx context.Context) (bool, error) {
-	e := l.h.c.engine
-	e.Lock()
-	first := l.h.released == nil
-	call := l.h.letGo()
-	lost := l.h.cause
-	e.Unlock()
-	if call == nil { // It was handed over, or its client is closed.
-		return false, nil
+func (r *releasing) outcome(ctx context.Context) error {
+	if r.call == nil {
+		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, l.h.c.timeout)
+	h := r.l.h
+	limited, cancel := context.WithTimeout(ctx, h.c.timeout)
 	defer cancel()
-	answer, err := call.Await(limited)
-	runtime.KeepAlive(l)
+	answer, err := r.call.Await(limited)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return false, e.Late()
+		return h.c.engine.Late()
 	case err != nil:
-		return false, told(err)
-	case !first:
-		return false, nil
+		return told(err)
 	}
-	if released, ok := answer.Result["released"].(bool); ok && !released {
-		if lost.Released {
-			lost = &LostError{Key: l.h.key, Token: l.h.token.Load(),
-				Cause: fault.New("lost", "the lock was not held any more when it was released")}
+	if released, ok := answer.Result["released"].(bool); r.first && ok && !released {
+		h.c.engine.Lock()
+		defer h.c.engine.Unlock()
+		if !h.cause.Released {
+			return h.cause
 		}
-		return false, lost
+		return &LostError{Key: h.key, Token: h.token.Load(),
+			Cause: fault.New("lost", "the lock was not held any more when it was released")}
 	}
-	return true, nil
+	return nil
 }
 
-// Extend extends the lock now, with another lease if that is not 0, which later renewals keep.
+// Abandon stops trusting the lock, and renews it no more, without a release: the lease runs out by
+// itself, also if nobody keeps the Lock. It may still be released.
+func (l *Lock) Abandon() {
+	e := l.h.c.engine
+	e.Lock()
+	defer e.Unlock()
+	l.h.abandoned = true
+	l.h.forget(nil)
+}
+
+// Extend extends the lock now, with another lease if that is not 0, which later renewals keep. What the
+// lock has is never shortened.
 func (l *Lock) Extend(ctx context.Context, lease time.Duration) error {
 	if lease != 0 && lease < time.Millisecond {
 		return badArgument("lease: it must be at least a millisecond")
 	}
-	err := l.h.c.keeper.extendNow(ctx, l.h, lease)
+	return l.extend(ctx, lease, l.h.c.keeper.extendNow)
+}
+
+// Shorten makes the lease end within that time from now, which must not be longer than the present
+// lease, and from now on renews the lock for that long. Valid falls at once, before any node is asked,
+// whatever the outcome, and no answer to an earlier request makes it longer. After an error that is not
+// ErrLost or ErrDenied the lock is held for the new lease, and the key may be closed to others until the
+// earlier end. Nodes of release 0.2.0 refuse it (ErrBadRequest).
+func (l *Lock) Shorten(ctx context.Context, lease time.Duration) error {
+	if lease < time.Millisecond {
+		return badArgument("lease: it must be at least a millisecond")
+	}
+	return l.extend(ctx, lease, l.h.c.keeper.shortenNow)
+}
+
+func (l *Lock) extend(ctx context.Context, lease time.Duration,
+	now func(context.Context, *held, time.Duration, string) error) error {
+	trace, ended := l.h.c.begun(ctx, "extend", l.h.key)
+	err := told(now(ctx, l.h, lease, trace))
 	runtime.KeepAlive(l)
-	return told(err)
+	ended(err)
+	return err
 }
 
 func (l *Lock) params(more ...msgpack.Pair) msgpack.Map {
@@ -224,6 +284,13 @@ func (l *Lock) Downgrade(ctx context.Context) error {
 // released, and the lock is held as before. After any other error the lock is released without a
 // successor.
 func (l *Lock) Transfer(ctx context.Context, to string) error {
+	trace, ended := l.h.c.begun(ctx, "transfer", l.h.key)
+	err := l.transfer(ctx, to, trace)
+	ended(err)
+	return err
+}
+
+func (l *Lock) transfer(ctx context.Context, to, trace string) error {
 	h, e := l.h, l.h.c.engine
 	e.Lock()
 	h.valid()
@@ -236,7 +303,7 @@ func (l *Lock) Transfer(ctx context.Context, to string) error {
 		return fault.New("busy", "the lock is just being bound to another connection, or handed over: try again later")
 	}
 	h.suspended.Store(true)
-	call := &engine.Call{Method: "transfer", Holder: h, Params: l.params(msgpack.Pair{Name: "to", Value: []byte(to)})}
+	call := &engine.Call{Method: "transfer", Trace: trace, Holder: h, Params: l.params(msgpack.Pair{Name: "to", Value: []byte(to)})}
 	call.OnDone = func(answer engine.Answer, err *fault.Error) { h.transferred(answer, err) }
 	e.Start(call)
 	e.Unlock()
@@ -273,9 +340,23 @@ func (h *held) transferred(_ engine.Answer, err *fault.Error) {
 	}
 }
 
+type lockKey struct{}
+
+// NewContext returns a context that carries the lock.
+func NewContext(ctx context.Context, l *Lock) context.Context {
+	return context.WithValue(ctx, lockKey{}, l)
+}
+
+// FromContext returns the lock that the context carries, such as that of a function that Do has called;
+// nil: it carries none.
+func FromContext(ctx context.Context) *Lock {
+	l, _ := ctx.Value(lockKey{}).(*Lock)
+	return l
+}
+
 // Do acquires the key, calls fn, waits for it, and releases the lock. The context of fn is canceled
-// with the context of the call, and, with a *LostError as its cause, when the lock is lost; the token
-// is the one that the lock has when fn begins. If the lock is lost before fn has returned, the error
+// with the context of the call, and, with a *LostError as its cause, when the lock is lost. It carries
+// the lock (FromContext); the token is the one that the lock has when fn begins. If the lock is lost before fn has returned, the error
 // is a *LostError, joined with that of fn if it has returned another one.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, token uint64) error, options ...LockOption) error {
 	l, err := c.Lock(ctx, key, options...)
@@ -286,7 +367,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 func (l *Lock) do(ctx context.Context, fn func(ctx context.Context, token uint64) error) error {
-	inner, cancel := context.WithCancelCause(ctx)
+	inner, cancel := context.WithCancelCause(NewContext(ctx, l))
 	stop := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
 	defer func() {
 		stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -29,7 +30,9 @@ func (c *Client) Locks(ctx context.Context, keys []string, options ...LockOption
 	s := &LockSet{}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	a := &acquiring{c: c, options: o, several: true}
-	a.onLost = func(*held) func(*LostError) { return func(lost *LostError) { s.cancel(lost) } }
+	// What it refers to must not keep the set from being found dropped.
+	cancel := s.cancel
+	a.onLost = func(*held) func(*LostError) { return func(lost *LostError) { cancel(lost) } }
 	for _, key := range keys {
 		a.wants = append(a.wants, want{key, o.mode()})
 	}
@@ -83,22 +86,37 @@ func (s *LockSet) Err() error {
 	return nil
 }
 
+// Shorten makes the leases of all of them end sooner, as Lock.Shorten does, with the errors joined.
+func (s *LockSet) Shorten(ctx context.Context, lease time.Duration) error {
+	errs := make([]error, len(s.locks))
+	var all sync.WaitGroup
+	for i, l := range s.locks {
+		all.Go(func() { errs[i] = l.Shorten(ctx, lease) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
 // Release stops trusting all of them at once, and then releases them. It returns as Lock.Release
 // does, with the errors joined.
 func (s *LockSet) Release(ctx context.Context) error {
+	all := make([]releasing, len(s.locks))
+	for i, l := range s.locks {
+		all[i] = l.beginRelease(ctx)
+	}
 	e := s.locks[0].h.c.engine
 	e.Lock()
 	for _, l := range s.locks {
 		l.h.deadline.Store(nil)
 	}
-	for _, l := range s.locks {
-		l.h.letGo()
+	for i := range all {
+		all[i].start(0)
 	}
 	s.cancel(&LostError{Key: s.locks[0].h.key, Released: true})
 	e.Unlock()
 	var errs []error
-	for _, l := range s.locks {
-		errs = append(errs, l.Release(ctx))
+	for _, r := range all {
+		errs = append(errs, r.wait(ctx))
 	}
 	return errors.Join(errs...)
 }

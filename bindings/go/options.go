@@ -107,15 +107,26 @@ var traceForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a
 // Hooks are functions that a client calls, for metrics and traces. Each may be nil. They are called
 // one at a time for each client, in order, and must not block for long.
 type Hooks struct {
-	// RequestStarted is called before a request of the program is sent. The function that it
-	// returns, if any, is called with the outcome.
-	RequestStarted func(ctx context.Context, method, key string) (ended func(error))
+	// RequestStarted is called before a request of the program is sent, also for an Extend, a Shorten
+	// and a Release, but not for what the client does by itself, such as renewals. It may set the
+	// traceparent of the request. The function that it returns, if any, is called with the outcome.
+	RequestStarted func(ctx context.Context, r *Request) (ended func(error))
 	// Acquired is called when a lock was acquired; waited is how long that took.
 	Acquired func(key string, token uint64, waited time.Duration)
 	// Lost is called when a lock is lost or is about to be.
 	Lost func(*LostError)
 	// Connected is called with the endpoint of each new connection.
 	Connected func(endpoint string)
+}
+
+// Request is a request of the program, as a hook sees it.
+type Request struct {
+	// Method is that of the client protocol, and Key the key that it is about, the first one if there
+	// are several; it may be empty.
+	Method, Key string
+	// Trace is the traceparent (W3C Trace Context) that the nodes are told. If the hook leaves it empty,
+	// or sets something else, it is that of the client (WithTrace).
+	Trace string
 }
 
 func fromEnvironment() dialOptions {

@@ -34,8 +34,12 @@ type Holder struct {
 	Election           bool
 	WithoutEnd         bool
 	LockDelay, Closing time.Duration
-	// LockID is told only to callers to whom the lock belongs.
-	LockID string
+	// LockID and Order are told only to callers to whom the lock belongs. Order is the greatest order that
+	// the holder has named (docs/client-protocol.md, shorten); OrderSettled says, in a read from a quorum,
+	// whether a quorum has it.
+	LockID       string
+	Order        int
+	OrderSettled bool
 }
 
 // Entry is what a node says about a key.
@@ -95,7 +99,8 @@ func holderOf(m map[string]any) Holder {
 		HeldAtMost: durationOf(m["held_at_most_ms"]), Held: durationOf(m["held_ms"]),
 		Label: textOf(m["label"]), Host: textOf(m["host"]), PID: intOf(m["pid"]),
 		Identity: textOf(m["identity"]), LockDelay: durationOf(m["lock_delay_ms"]),
-		Closing: durationOf(m["closing_ms"]), LockID: textOf(m["lock_id"])}
+		Closing: durationOf(m["closing_ms"]), LockID: textOf(m["lock_id"]), Order: intOf(m["order"])}
+	h.OrderSettled, _ = m["order_settled"].(bool)
 	h.Election, _ = m["election"].(bool)
 	h.WithoutEnd, _ = m["without_end"].(bool)
 	return h

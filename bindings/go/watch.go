@@ -110,6 +110,16 @@ func (ws *watches) deliver(said map[string]any) {
 	}
 }
 
+// unwatch ends a watch at the node of the present connection, which has given it the number.
+func (ws *watches) unwatch(number int64) {
+	e := ws.c.engine
+	if e.Closed() {
+		return
+	}
+	e.Start(&engine.Call{Method: "unwatch", Internal: true, Connection: e.Connection(),
+		Params: msgpack.Map{{Name: "watch", Value: number}}})
+}
+
 func (ws *watches) close() {
 	for w := range ws.all {
 		w.closed = true
@@ -193,10 +203,7 @@ func (w *watch) end() {
 	delete(w.ws.all, w)
 	if w.number != unbound && w.ws.byNumber[w.number] == w {
 		delete(w.ws.byNumber, w.number)
-		if !e.Closed() {
-			e.Start(&engine.Call{Method: "unwatch", Internal: true,
-				Params: msgpack.Map{{Name: "watch", Value: w.number}}})
-		}
+		w.ws.unwatch(w.number)
 	}
 	w.closed = true
 }
@@ -348,15 +355,14 @@ func (w *watch) request(ctx context.Context) error {
 func (w *watch) begin(ctx context.Context) error {
 	e := w.ws.c.engine
 	call := &engine.Call{Method: "watch", Params: msgpack.Map{w.place}, Internal: true}
-	e.Lock()
-	if !w.fresh && w.position != "" {
-		call.Params = append(call.Params, msgpack.Pair{Name: "from", Value: []byte(w.position)})
-	}
-	e.Unlock()
 	var unusable bool
 	call.OnAnswer = func(said map[string]any) {
 		number, ok := said["watch"].(int64)
-		if unusable = !ok || number < 0; unusable || w.closed {
+		if unusable = !ok || number < 0; unusable {
+			return
+		}
+		if w.closed { // The program did not wait for the answer.
+			w.ws.unwatch(number)
 			return
 		}
 		w.number, w.ws.byNumber[number] = number, w
@@ -365,9 +371,15 @@ func (w *watch) begin(ctx context.Context) error {
 			w.position = position
 		}
 	}
-	answer, err := e.Run(ctx, call)
+	e.Lock()
+	if !w.fresh && w.position != "" {
+		call.Params = append(call.Params, msgpack.Pair{Name: "from", Value: []byte(w.position)})
+	}
+	e.Start(call)
+	e.Unlock()
+	answer, err := call.Await(ctx)
 	switch {
-	case err != nil:
+	case err != nil: // If the context is over, the answer still comes, and tells what is to be ended.
 		return err
 	case unusable:
 		return fault.New("protocol", "the answer to a watch has no number")

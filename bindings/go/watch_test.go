@@ -3,7 +3,10 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,23 +88,59 @@ func TestAWatchEndsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestALockThatNobodyKeepsIsReleased(t *testing.T) {
+// lines is where a logger writes to.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestALockThatNobodyKeepsIsReleasedAndTheClientSaysSo(t *testing.T) {
 	leak.Check(t)
 	server := pawltest.Start(t)
-	c, other := server.Client(t), server.Client(t)
+	var log lines
+	c, other := server.Client(t, pawl.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), server.Client(t)
 	func() {
-		if _, err := c.Lock(t.Context(), "k", pawl.Lease(time.Minute)); err != nil {
+		l, err := c.Lock(t.Context(), "abandoned", pawl.Lease(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Abandon()
+		if _, err := c.Lock(t.Context(), "k", pawl.Lease(time.Minute), pawl.OnAsked(func(pawl.Asked) {})); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Election("e").Campaign(t.Context(), pawl.Lease(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := c.Locks(t.Context(), []string{"a", "b"}, pawl.Lease(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
 	}()
 	runtime.GC()
-	for _, key := range []string{"k", "e"} {
+	for _, key := range []string{"k", "e", "a", "b"} {
 		if _, err := other.Lock(t.Context(), key, pawl.Wait(10*time.Second)); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
+		for end := time.Now().Add(5 * time.Second); !strings.Contains(log.String(), "key="+key) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if !strings.Contains(log.String(), "dropped without a release; it is released now\" key="+key) {
+			t.Errorf("the log says of %s: %s", key, log.String())
+		}
+	}
+	if entry, err := other.Get(t.Context(), "abandoned"); err != nil || !entry.Held {
+		t.Errorf("%+v %v", entry, err)
 	}
 }
 

@@ -126,6 +126,10 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 		/* Section 9: this is a repeat under another identity. */
 		return STATUS_DENIED;
 	}
+	if (own && own->barred) {
+		/* It was broken (section 9), or only keeps the key closed (section 10, Closing). */
+		return STATUS_BARRED;
+	}
 	if (own && !terms_again(own->of, m->terms.of)) {
 		/* Section 10: a lock_id keeps its mode. */
 		return STATUS_TERMS;
@@ -219,6 +223,9 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		/* Two identities try for one lock_id at the same time. It belongs to the one that
 		 * came first. */
 		return STATUS_DENIED;
+	}
+	if (own && own->barred) {
+		return STATUS_BARRED;
 	}
 	if (own && !terms_again(own->of, m->terms.of)) {
 		return STATUS_TERMS;

@@ -145,14 +145,34 @@ int pawl_lock_asked_error(const struct pawl_lock *lock);
 
 /* Blocking: extends the lock now, although the library does that by itself: before a step that
  * needs all of the lease. If lease_ms is not 0, the library renews the lock for that long from now
- * on; what the lock has is never shortened. Returns 0, or an error of PAWL_EXTEND: after
- * PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost (on_lost), and after any other error
- * it is kept as before. PAWL_EINVAL: the lock is lost already, or a transfer is under way.
- * PAWL_EBUSY: the lock is just being bound to another connection. out_result is as in pawl_call. */
+ * on; what the lock has is never shortened (pawl_lock_shorten does that). Returns 0, or an error of
+ * PAWL_EXTEND: after PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost (on_lost), and
+ * after any other error it is kept as before. PAWL_EINVAL: the lock is lost already, or a transfer
+ * is under way. PAWL_EBUSY: the lock is just being bound to another connection. out_result is as in
+ * pawl_call. */
 int pawl_lock_extend(struct pawl_lock *lock, uint32_t lease_ms, struct pawl_result **out_result);
 /* Event-driven: does the same. The lock may be freed before `done` runs. */
 int pawl_lock_extend_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done_fn *done, void *arg,
 	struct pawl_call **out_call);
+
+/* Blocking: makes the lease end within lease_ms from now, which must not be more than the lease of
+ * the lock. From now on the library renews the lock for that long, if it renews it. From the moment
+ * of the call pawl_lock_valid_ms gives at most the new lease, whatever the outcome, and no answer
+ * to an earlier request makes it more (such a pawl_lock_extend ends with PAWL_EUNSURE). Returns 0,
+ * or an error of PAWL_EXTEND: after PAWL_ELOST, PAWL_ENOTFOUND and PAWL_EDENIED the lock is lost
+ * (on_lost). After any other error it is kept for the new lease, and others may have to wait for
+ * the key until the first lease would have been over. Nodes of release 0.2.0 refuse it with
+ * PAWL_EBADREQUEST. PAWL_EINVAL: lease_ms is 0 or too long, the lock is lost already, a transfer is
+ * under way, or the lock has release_on_disconnect, which cannot be shortened. If no request could
+ * be made (*out_result is NULL), nothing has changed.
+ *
+ * The handle counts how often its lease was shortened, and its requests say so. So do not free the
+ * handle without a release and then acquire or extend its lock_id: nodes could not tell what was
+ * asked for last. out_result is as in pawl_call. */
+int pawl_lock_shorten(struct pawl_lock *lock, uint32_t lease_ms, struct pawl_result **out_result);
+/* Event-driven: does the same. The lock may be freed before `done` runs. */
+int pawl_lock_shorten_start(struct pawl_lock *lock, uint32_t lease_ms, pawl_done_fn *done,
+	void *arg, struct pawl_call **out_call);
 
 /* Blocking: sets the value of the key (PAWL_UPDATE). expect may be NULL, which allows any present
  * value. out_result is as in pawl_call. */
@@ -174,6 +194,13 @@ int pawl_lock_release(struct pawl_lock *take_lock);
  * NULL, and is not called if this only leaves the lock. The library repeats the release until
  * timeout_ms has passed. */
 int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg);
+/* Blocking and event-driven: release the lock as the two functions above do, and close the key:
+ * nobody gets it for close_ms after that (struct pawl_with says more). The repeats of the release
+ * say so, too. If this only leaves the lock, nothing is closed. Nodes of release 0.2.0 refuse it
+ * (PAWL_EBADREQUEST); the lease then runs out by itself. */
+int pawl_lock_release_closing(struct pawl_lock *take_lock, uint32_t close_ms);
+int pawl_lock_release_closing_start(struct pawl_lock *take_lock, uint32_t close_ms,
+	pawl_done_fn *done, void *arg);
 /* Frees the lock without releasing it, however often it was entered. The library stops renewing it,
  * no callback comes, and the lease runs out by itself. NULL is allowed. */
 void pawl_lock_free(struct pawl_lock *take_lock);

@@ -233,6 +233,15 @@ typedef void pawl_done_fn(struct pawl_result *take_result, void *arg);
 int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done,
 	void *arg, struct pawl_call **out_call);
 
+/* Blocking and event-driven: like pawl_call and pawl_start, with more than a struct pawl_request
+ * can say; `with` may be NULL. PAWL_EINVAL: the method does not take what is given; or an order is
+ * given for a lock that this client holds as a struct pawl_lock, for which pawl_lock_shorten
+ * counts. */
+int pawl_call_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with, struct pawl_result **out_result);
+int pawl_start_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with, pawl_done_fn *done, void *arg, struct pawl_call **out_call);
+
 /* Ends a call without its callback. An acquire that was sent is released in the background. */
 void pawl_cancel(struct pawl_call *take_call);
 

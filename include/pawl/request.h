@@ -220,6 +220,23 @@ struct pawl_request {
 	struct pawl_id party;
 };
 
+/* What a request may say besides, with pawl_call_with and pawl_start_with. A zero field is not
+ * given. Nodes of release 0.2.0 refuse all of it (PAWL_EBADREQUEST). */
+struct pawl_with {
+	/* PAWL_RELEASE: for how long nobody gets the key after the release, in ms. It counts by the
+	 * clocks of the masters, from the first repeat of the request that reached one. If the lock
+	 * was not held any more, nothing is closed; after an error that is not known. It may be at
+	 * most the cluster's max_lease (PAWL_ETOOLONG). */
+	uint32_t close_ms;
+	/* PAWL_EXTEND of one lock, PAWL_ACQUIRE: the greatest order that was named for the lock, as
+	 * docs/client-protocol.md describes it (shorten). */
+	uint32_t order;
+	/* PAWL_EXTEND of one lock: the lease ends when the new one is over, even if that is
+	 * earlier. `order` must be above any that was named for the lock. From the moment of the
+	 * call trust the lock for the new lease at most, whatever the outcome. */
+	bool shorten;
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -232,10 +232,10 @@ struct pawl_result {
 	/* The whole result map or error map as the node sent it. NULL if no node answered. */
 	const struct pawl_value *tree;
 	/* A PAWL_GET with quorum, about `entry`: for at least so long, in ms from the moment at
-	 * which the request was sent, nobody else is granted the key, unless the lock is released
-	 * or broken; and at most so long, in ms from the answer, the lease runs, unless it is
-	 * extended. Both hold by any clock that keeps the bound on drift. -1 means that the node
-	 * did not say. */
+	 * which the request was sent, nobody else is granted the key, unless the lock is released,
+	 * shortened or broken; and at most so long, in ms from the answer, the lease runs, unless
+	 * it is extended. Both hold by any clock that keeps the bound on drift. -1 means that the
+	 * node did not say. */
 	int64_t valid_at_least_ms, held_at_most_ms;
 	/* The request was sent more than once, so this may be the answer to a repetition: if it
 	 * says that nothing was `released`, an earlier one may have released the lock. */

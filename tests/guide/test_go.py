@@ -2,15 +2,19 @@
 are skipped."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import guide
 from guide import EXAMPLES, Recipe
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+
+from lacks_go import lacks_go  # noqa: E402
 
 SOURCE = os.path.join(EXAMPLES, "go")
 # Nothing is downloaded: neither another compiler nor a package.
@@ -18,29 +22,12 @@ ENVIRONMENT = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -
                "GOPROXY": "off"}
 
 
-def numbers(version):
-    return [int(n) for n in re.findall(r"\d+", version)]
-
-
-def lacks_go():
-    """Returns why the programs cannot be built, or None."""
-    if not shutil.which("go"):
-        return "go is not installed"
-    with open(os.path.join(SOURCE, "go.mod"), encoding="utf-8") as f:
-        wanted = re.search(r"^go (\S+)$", f.read(), re.M)[1]
-    version = subprocess.run(["go", "env", "GOVERSION"], env=ENVIRONMENT, cwd="/", text=True,
-                             stdout=subprocess.PIPE, check=True).stdout.strip()
-    if numbers(version) < numbers(wanted):
-        return "%s is older than go %s" % (version, wanted)
-    return None
-
-
 class Programs:
     """Where the programs are, once setUpModule has built them."""
     folder = None
 
 
-LACKS = lacks_go()
+LACKS = lacks_go(SOURCE)
 
 
 def setUpModule():

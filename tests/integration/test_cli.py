@@ -53,6 +53,11 @@ class CommandLine(Case):
                 (["break", "a", "--token", "-1"], "-1"),
                 (["acquire", "a", "--lease", "0"], "--lease"),
                 (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"),
+                (["extend", "a", "01" * 16, "--shorten"], "--lease"),
+                (["extend", "a", "01" * 16, "--shorten", "--lease", "5s", "--order", "1"],
+                 "by itself"),
+                (["extend", "a", "01" * 16, "--order", "4294967296"], "--order"),
+                (["acquire", "a", "--order", "1"], "--lock-id"),
                 (["ls", "--limit", "0"], "--limit"),
                 (["update", "a", "01" * 16, "v", "--expect-seq", "00"], "40 hex"),
                 (["status", "--interval", "0s"], "--interval")]

@@ -10,12 +10,12 @@ import signal
 import cli_fixture
 from cli_fixture import Case, finish, pawl
 from pawltest import PATIENCE
-from scripted_node import Fails, ScriptedNode, done, later, peer, status
+from status_node import Fails, StatusNode, done, later, peer, status
 
 
 class NodesCase(Case):
     def node(self, name):
-        node = ScriptedNode(self.folder, name)
+        node = StatusNode(self.folder, name)
         self.addCleanup(lambda: os.path.exists(node.path) and node.die())
         return node
 

@@ -184,6 +184,13 @@ class Protocol(unittest.TestCase):
             self.assertTrue(there)
             self.assertEqual(sorted(there), sorted(back), name)
 
+    def test_the_brief_names_every_rule(self):
+        named = re.findall(r"\[[^]]+\]\(protocol/(\w+\.md#[\w-]+)\)",
+                           read(self.PAGES[0]).split("\n## All rules by name\n")[1])
+        rules = [f"{os.path.basename(page)}#{rule}" for page in self.PAGES[1:]
+                 for rule in re.findall(r'<a id="([\w-]+)">', read(page))]
+        self.assertEqual(sorted(named), sorted(rules))
+
 
 class Record(unittest.TestCase):
     """docs/testing-record.md names for each fault a test, a mutant or a script that exists."""
@@ -192,7 +199,8 @@ class Record(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.tests, cls.mutants, cls.files = set(), set(), set()
-        for path in files_below("tests", os.path.join("bindings", "python", "tests")):
+        for path in files_below("tests", os.path.join("bindings", "python", "tests"),
+                                os.path.join("bindings", "go")):
             name, ending = os.path.splitext(os.path.basename(path))
             cls.files |= {name, name + ending}
             if ending == ".c":
@@ -201,6 +209,8 @@ class Record(unittest.TestCase):
             elif ending == ".py":
                 found = re.findall(r"(?m)^ *(?:async )?(?:def|class) (\w+)", read(path))
                 cls.tests |= set(found) | {"%s.%s" % (name, one) for one in found}
+            elif name.endswith("_test") and ending == ".go":
+                cls.tests |= set(re.findall(r"(?m)^func (Test\w+)\(", read(path)))
             elif ending == ".toml":
                 cls.mutants |= set(re.findall(r'(?m)^name = "(.*)"$', read(path)))
 

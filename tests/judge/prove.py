@@ -49,10 +49,15 @@ def load_mutants():
 def broken_nodes(build, name, mutants=None):
     """Builds a pawld without this rule, and returns its path."""
     mutants = mutants or load_mutants()
+    return changed_nodes(build, next(r for r in mutants.read_rows() if r["name"] == name), mutants)
+
+
+def changed_nodes(build, row, mutants):
+    """Builds a pawld with the edits of this row, and returns its path."""
     program = "src/node/pawld"
     builder = mutants.Builder(build, [program], quick=True)
-    row = next(r for r in mutants.read_rows() if r["name"] == name)
-    folder = os.path.join(builder.build, "mutants", "judge-%d" % (sum(map(ord, name)) % 100000))
+    number = sum(map(ord, row["name"])) % 100000
+    folder = os.path.join(builder.build, "mutants", "judge-%d" % number)
     return builder.link(program, builder.objects(row, folder), folder)
 
 
@@ -72,7 +77,7 @@ def crash(options):
     with tempfile.TemporaryDirectory(prefix="pawl-judge-") as folder:
         one = copy.copy(options)
         vars(one).update(pawld=crashing_nodes(options, folder), seconds=SECONDS)
-        _, failure = command.quiet_run(one, judge.attack)
+        _, failure, _ = command.quiet_run(one, judge.attack)
     return failure if "ended by itself" in (failure or "") else None
 
 
@@ -102,13 +107,13 @@ def attempts(options, broken, wanted):
     for attempt in range(TRIES):
         one = copy.copy(options)
         vars(one).update(broken, seed=options.seed + attempt, seconds=SECONDS)
-        violations, failure = command.quiet_run(one, judge.attack)
+        violations, failure, others = command.quiet_run(one, judge.attack)
         found = [v for v in violations if v[0] in wanted]
         if found:
             if options.keep:
                 checker.say(found, most=1)
             checks = ", ".join(sorted({k for k, _, _ in found}))
-            return "run %d, seed %d: %d violations of %s: %s%s" % (
+            return "run %d, seed %d: %d violations of %s: %s%s; Porcupine: %s" % (
                 attempt + 1, one.seed, len(found), checks, found[0][1],
-                "; " + failure if failure else "")
+                "; " + failure if failure else "", others or "nothing")
     return None

@@ -179,7 +179,7 @@ def prove_mutants(options):
         for attempt in range(TRIES):
             one = argparse.Namespace(**{**vars(options), "pawld": pawld, "seconds": TRY_S,
                                         "seed": options.seed + attempt})
-            violations, failure = command.quiet_run(one, attack_pawl)
+            violations, failure, _ = command.quiet_run(one, attack_pawl)
             if violations:
                 break
         found.append(bool(violations))

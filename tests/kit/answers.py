@@ -115,9 +115,32 @@ def _default(node, request, said):
     return {**plainly.get(request.method, {}), **said}
 
 
+def _number(asked):
+    """Returns the number under which a lock is extended (docs/client-protocol.md, shorten)."""
+    return asked.get("order", asked.get("bond", 0))
+
+
+def note_shortening(talk, request):
+    """Notes that the holder has given up its trust in all that is later than the lease it names."""
+    for one in request.params.get("locks", []) if request.method == "extend" else []:
+        if one.get("shorten") and isinstance(one.get("lease_ms"), int):
+            key = json.dumps(one.get("key"))
+            end = request.at + one["lease_ms"] * 1000
+            talk.bounds[key] = min(talk.bounds.get(key, end), end)
+            talk.shortened[one.get("lock_id")] = _number(one)
+
+
+def _note_refusal(talk, request, error):
+    """A node of release 0.2.0 refuses to shorten: then nothing was done."""
+    if error["code"] == "bad_request":
+        for one in request.params.get("locks", []):
+            talk.shortened.pop(one.get("lock_id"), None)
+
+
 def _note_grant(node, request, result):
     """Notes until when the client may trust what it has got: counted from the moment at which the
-    request came, which is no earlier than that at which it was sent."""
+    request came, which is no earlier than that at which it was sent. Once a lock was shortened, no
+    answer to an earlier request counts."""
     talk, params = node.conversation, request.params
     if request.method not in ("acquire", "extend") or not isinstance(result, dict):
         return
@@ -125,7 +148,8 @@ def _note_grant(node, request, result):
     items = result.get("locks", [result])
     for one, item in zip(asked, items if isinstance(items, list) else []):
         valid = item.get("valid_ms", result.get("valid_ms")) if isinstance(item, dict) else None
-        if "key" not in one or not isinstance(valid, int):
+        if ("key" not in one or not isinstance(valid, int)
+                or _number(one) < talk.shortened.get(one.get("lock_id"), 0)):
             continue
         key = json.dumps(one["key"])
         talk.bounds[key] = max(talk.bounds.get(key, 0), request.at + valid * 1000)
@@ -152,7 +176,9 @@ def message(node, request, action):
                 return [1, request.msgid, result["error"], None]
         return [1, request.msgid, None, result]
     if word == "error":
-        return [1, request.msgid, _error(said), None]
+        error = _error(said)
+        _note_refusal(node.conversation, request, error)
+        return [1, request.msgid, error, None]
     if word == "event":
         event = {"watch": request.connection.watch, "position": POSITION, **said}
         return [2, "event", [value_of(event)]]

@@ -145,8 +145,8 @@ def extends_late(runner):
 
 
 def extends_each_lock_by_itself(runner):
-    from pawl._lock import renew
-    renew.BATCH_MAX = 1
+    from pawl._lock import extension
+    extension.BATCH_MAX = 1
 
 
 def gives_up_at_the_first_failed_extension(runner):
@@ -177,6 +177,137 @@ def has_one_bond_for_ever(runner):
 
 def names_no_permit_numbers(runner):
     change_extensions(runner, lambda item: item.pop("slots", None))
+
+
+def trusts_a_lease_until_it_is_shortened(runner):
+    from pawl._lock.renew import Keeper
+    give_up = Keeper._give_up_later_end
+
+    def trust_on(self, lock, lease_ms):
+        deadline = lock._deadline
+        give_up(self, lock, lease_ms)
+        lock._deadline = deadline
+    Keeper._give_up_later_end = trust_on
+
+
+def counts_answers_to_what_was_asked_before_a_shortening(runner):
+    from pawl._lock.leased import LeasedLock
+    LeasedLock._version = property(lambda self: (self._lock_id, 0))
+
+
+def names_no_order_after_a_shortening(runner):
+    change_extensions(runner, lambda item: item.pop("order", None))
+
+
+def names_the_same_order_for_ever(runner):
+    from pawl._lock import renew
+    item = renew.item
+    renew.item = lambda lock, how: {name: min(value, 1) if name == "order" else value
+                                     for name, value in item(lock, how).items()}
+
+
+def counts_shortenings_over_all_acquisitions(runner):
+    from pawl._lock.leased import LeasedLock
+    orders = []
+
+    def set_order(self, order):
+        orders.append(order)
+    LeasedLock._order = property(lambda self: max(orders), set_order)
+
+
+def forgets_an_order_after_an_error(runner):
+    from pawl._env.errors import BadRequestError
+    from pawl._request.calls import Calls
+    wait = Calls.wait
+
+    async def fail(self, call):
+        try:
+            return await wait(self, call)
+        except runner.pawl.NoQuorumError as error:
+            raise BadRequestError(error.message) from error
+    Calls.wait = fail
+
+
+def keeps_an_order_that_was_refused(runner):
+    from pawl._lock import renew
+    renew.BadRequestError = ()
+
+
+def closes_no_key(runner):
+    release = runner.pawl.aio.Lock.release
+    runner.pawl.aio.Lock.release = lambda self, close=0: release(self)
+
+
+def closes_a_key_with_each_release(runner):
+    release = runner.pawl.aio.Lock.release
+    runner.pawl.aio.Lock.release = lambda self, close=0: release(self, close=close or 0.1)
+
+
+def closes_no_key_when_it_repeats(runner):
+    from pawl._request.call import Call
+    body = Call.body
+
+    def forget(self, *where):
+        said = body(self, *where)
+        return {k: v for k, v in said.items() if k != "close_ms" or not self.sends}
+    Call.body = forget
+
+
+def keeps_what_the_program_has_dropped(runner):
+    from pawl._lock.renew import Keeper
+    kept, add = [], Keeper.add
+
+    def keep(self, lock, *more):
+        kept.append(lock)
+        add(self, lock, *more)
+    Keeper.add = keep
+
+
+def change_tls(change):
+    from pawl._link import tls_files
+    context = tls_files._context
+
+    def changed(*files):
+        made = context(*files)
+        change(made)
+        return made
+    tls_files._context = changed
+
+
+def does_not_look_whom_a_certificate_is_for(runner):
+    change_tls(lambda context: setattr(context, "check_hostname", False))
+
+
+def trusts_every_certificate(runner):
+    import ssl
+
+    def trust(context):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    change_tls(trust)
+
+
+def trusts_certificates_for_ever(runner):
+    import ssl
+    no_check_time = 0x200000  # X509_V_FLAG_NO_CHECK_TIME
+    change_tls(lambda context: setattr(context, "verify_flags",
+                                       ssl.VerifyFlags(context.verify_flags | no_check_time)))
+
+
+def shows_no_certificate(runner):
+    from pawl._link import tls_files
+    context = tls_files._context
+    tls_files._context = lambda ca, cert, key: context(ca, None, None)
+
+
+def takes_a_refusal_for_a_lost_connection(runner):
+    from pawl._link import link
+    link.is_tls_problem = lambda error: False
+
+
+def goes_on_without_tls(runner):
+    from pawl._link import failover
+    named = failover.named_endpoints
+    failover.named_endpoints = lambda said, over_tls, has_tls: named(said, False, has_tls)
 
 
 def refuses_unknown_fields(runner):

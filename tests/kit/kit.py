@@ -26,6 +26,7 @@ import sys
 import textwrap
 import time
 
+import certificates
 import language
 from play import Play
 from runner import Runner, RunnerProblem, command_of
@@ -70,14 +71,16 @@ async def hello(command):
 
 
 async def play(name, case, command, starts, trace):
-    """Plays a case, and returns whether it has passed."""
+    """Plays a case, and returns 1 if it has passed, 0 if it has failed, and None if the language
+    does not have what it is about."""
     began = time.monotonic()
     try:
         one = Play(case, command, starts)
         why = await one.run()
     except BadCase as error:
         raise SystemExit("kit: case %s: %s" % (name, error)) from None
-    lines = ["%s  %s  (%.1f s)" % ("FAIL" if why else "pass", name, time.monotonic() - began)]
+    outcome = "FAIL" if why else "skip" if one.skipped else "pass"
+    lines = ["%s  %s  (%.1f s)" % (outcome, name, time.monotonic() - began)]
     if why:
         lines += ["  why the case is there: " + case["why"], "  " + why]
     if why or trace:
@@ -86,19 +89,20 @@ async def play(name, case, command, starts, trace):
         lines += ["  the runner's standard error:",
                   textwrap.indent(one.runner.errors.decode(errors="replace"), "    ")]
     print("\n".join(lines), flush=True)
-    return not why
+    return None if one.skipped else 0 if why else 1
 
 
 async def play_all(cases, command, level, jobs, trace):
     """Returns how many cases have passed, failed and been skipped."""
     wanted = {name: case for name, case in cases.items() if case["level"] <= level}
     turn, starts = asyncio.Semaphore(jobs), asyncio.Semaphore(os.cpu_count() or 1)
+    certificates.folder()  # It takes a moment, in which no case is to run.
 
     async def in_turn(name, case):
         async with turn:
             return await play(name, case, command, starts, trace)
-    passed = await asyncio.gather(*(in_turn(name, case) for name, case in wanted.items()))
-    return sum(passed), len(passed) - sum(passed), len(cases) - len(wanted)
+    came = await asyncio.gather(*(in_turn(name, case) for name, case in wanted.items()))
+    return came.count(1), came.count(0), came.count(None) + len(cases) - len(wanted)
 
 
 async def main(given):

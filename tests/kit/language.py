@@ -4,12 +4,22 @@ from matching import WORDS
 
 TEXT = """\
 A CASE is a JSON object with `level` (1 to 4), `why` (a sentence that names the rule and the page
-that has it), `nodes` and `steps`. What a client may freely choose is not asked for.
+that has it), `nodes` and `steps`, and perhaps `tls` and `client`. What a client may freely choose
+is not asked for.
 
 NODES: a map from a name to the rules of that node, in order, or to "refused" for a port where
 nobody listens. In every text, ${NAME} stands for the endpoint of a node, and ${folder} for an empty
 folder. PAWL_ENDPOINTS has all endpoints, in the order of the case; `connect` may name some by the
 names of their nodes. A client may begin with any of them unless it is told prefer_first.
+
+TLS: a case may have `tls`, a map from the names of nodes to how they meet a client, whose endpoints
+then begin with tls://. The client knows one authority (PAWL_CACERT).
+  right, other_name, unknown_authority, expired   it shows the right certificate; one for
+                     node.example; one of an authority that the client does not know; one whose
+                     time is over
+  wants_certificate  it shows the right one, and wants one of the client
+  plain              it does not know TLS: its rules for `connect` say what it answers
+`client` may have a `certificate` (right, or unknown_authority) for the client, and a `server_name`.
 
 A RULE says how a node answers a request. The first rule that takes the request is used up by it:
   on         the method, or a list of methods; `connect` is a connection that is accepted
@@ -78,8 +88,9 @@ its items do; all else if it is the same. A map with these words alone compares 
 %s
 BESIDES, each case fails if the runner tells a loss twice, or one that no step has awaited; if an
 answer to `valid` is longer than what is left of what nodes have granted, counted from the moment at
-which the request came; if a token is not a string of digits; if the client sends what is no
-request; or if the runner does not end with status 0.
+which the request came, or of the lease to which the lock was shortened since; if a token is not a
+string of digits; if the client sends what is no request; or if the runner does not end with status
+0.
 """
 
 

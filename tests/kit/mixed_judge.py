@@ -125,7 +125,7 @@ def proved(options, name, how, wanted):
         one.pawld = prove.broken_nodes(options.build, how["mutant"])
     for attempt in range(TRIES):
         one.seed = options.seed + attempt
-        violations, failure = command.quiet_run(one, attack, judged)
+        violations, failure, _ = command.quiet_run(one, attack, judged)
         found = [v for v in violations if v[0] in wanted]
         if found:
             print("found: %s, run %d, seed %d: %d violations of %s: %s" % (

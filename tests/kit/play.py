@@ -5,14 +5,17 @@ import json
 import tempfile
 import time
 
+import certificates
 from matching import differs
 from runner import Runner, RunnerProblem
-from scripted_node import BadCase, Conversation, Rule, filler, make_nodes, now_us
+from scripted_node import BadCase, Conversation, Rule, environment, filler, make_nodes, now_us
 
 # How long a step may take if the case does not say so, and at most; and how long a runner may take
 # to say hello.
 WITHIN_MS, LIMIT_S, HELLO_S = 20_000, 60, 120
 CASE_FIELDS = {"level", "why", "nodes", "steps"}
+# What a case may have besides.
+MORE_FIELDS = {"tls", "client"}
 # The fields of each kind of step, by the field that names the kind. A step with `do` has the
 # parameters of its command besides.
 STEPS = {
@@ -35,14 +38,20 @@ class Failed(Exception):
     """Something has come that the case does not want."""
 
 
+class NotHere(Exception):
+    """The language of the runner does not have what the case is about."""
+
+
 def kind_of(step):
     return next((kind for kind in STEPS if kind in step), None)
 
 
 def check_case(case):
     """Raises BadCase if the case is not written in the language of cases."""
-    if set(case) != CASE_FIELDS or case["level"] not in (1, 2, 3, 4):
-        raise BadCase("a case has level (1 to 4), why, nodes and steps, and nothing else")
+    if set(case) - MORE_FIELDS != CASE_FIELDS or case["level"] not in (1, 2, 3, 4):
+        raise BadCase("a case has level (1 to 4), why, nodes and steps, perhaps tls and client, "
+                      "and nothing else")
+    check_tls(case)
     names = set(case["nodes"]) | {"*"}
     for number, step in enumerate(case["steps"], 1):
         kind = kind_of(step)
@@ -51,6 +60,17 @@ def check_case(case):
                           % (number, json.dumps(step)))
         if "node" in STEPS[kind] and step.get("node", "*") not in names:
             raise BadCase("step %d: there is no node %r" % (number, step["node"]))
+
+
+def check_tls(case):
+    for node, kind in case.get("tls", {}).items():
+        if node not in case["nodes"] or kind not in certificates.NODES:
+            raise BadCase("tls: there is no node %r, or it cannot be %r" % (node, kind))
+    client = case.get("client", {})
+    if (set(client) - {"certificate", "server_name"}
+            or client.get("certificate", "right") not in certificates.OF_CLIENTS):
+        raise BadCase("client: it has a certificate that is one of %s, and a server_name" % (
+            ", ".join(certificates.OF_CLIENTS)))
 
 
 class Play:
@@ -64,8 +84,8 @@ class Play:
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-kit-")
         self._fill = filler({**{name: node.endpoint for name, node in self.nodes.items()},
                              "folder": self._folder.name})
-        self.runner = Runner(command, self.talk, {"PAWL_ENDPOINTS": ",".join(
-            node.endpoint for node in self.nodes.values()) or "127.0.0.1:1"})
+        self.runner = Runner(command, self.talk, environment(case, self.nodes))
+        self.skipped = False
         # The commands that run in the background, and the keys of locks, by name.
         self._started, self._keys = {}, {}
 
@@ -91,6 +111,8 @@ class Play:
             if wrong:
                 raise Failed(wrong)
             self._check_problems()
+        except NotHere:
+            self.skipped = True
         except (Failed, RunnerProblem) as error:
             why = str(error)
         finally:
@@ -168,6 +190,8 @@ class Play:
                          % (took, step["at_least_ms"]))
         if said.get("error", {}).get("code") == "unknown_command":
             raise Failed("the runner does not know the command")
+        if said.get("error", {}).get("code") == "no_collector" and step.get("do") == "forget":
+            raise NotHere
         wanted = step.get("either") or [{"ok": step["ok"]} if "ok" in step else
                                         {"error": step["error"]} if "error" in step
                                         else {"ok": {}}]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scripted_node.py CASE.json: plays the nodes of a case on ports of 127.0.0.1, prints their
-endpoints, and then each message, until it is interrupted. So a client can be watched by hand.
+"""scripted_node.py CASE.json: plays the nodes of a case on ports of 127.0.0.1, prints the variables
+for a client, and then each message, until it is interrupted. So a client can be watched by hand.
 
 The classes here are what kit.py plays its cases with. A node answers by rules; `kit.py --explain`
 prints what rules can say."""
@@ -9,13 +9,16 @@ import asyncio
 import json
 import os
 import socket
+import ssl
 import struct
 import sys
 import time
 
 import answers
+import certificates
 import messages
 from matching import differs, plain
+from tls_stream import TlsStream
 
 # What a node answers though no rule says so. Every other request needs a rule.
 BY_ITSELF = ("ping", "release", "unwatch")
@@ -45,7 +48,7 @@ def readable(value, name=""):
     return plain(value)
 
 
-LOCK_FIELDS = ("key", "lock_id", "lease_ms", "token", "slots", "bond")
+LOCK_FIELDS = ("key", "lock_id", "lease_ms", "token", "slots", "bond", "order", "shorten")
 
 
 class Request:
@@ -78,8 +81,9 @@ class Conversation:
         self.began, self.lines, self.requests, self.problems = now_us(), [], [], []
         self._show = show
         self._changed = asyncio.Event()
-        # Until when a holder may trust its lock, and the last token, by key.
-        self.bounds, self.tokens = {}, {}
+        # Until when a holder may trust its lock, and the last token, by key; and under which number
+        # a lock was shortened last, by lock_id.
+        self.bounds, self.tokens, self.shortened = {}, {}, {}
 
     def note(self, who, text):
         line = "%9.1f ms  %-8s %s" % ((now_us() - self.began) / 1000, who, text)
@@ -183,10 +187,11 @@ class Connection:
 
 
 class Node:
-    """A node that is played. `said` are its rules, or "refused" for a port where nobody listens."""
+    """A node that is played. `said` are its rules, or "refused" for a port where nobody listens.
+    `tls` is one of certificates.NODES, or None for a node without TLS."""
 
-    def __init__(self, name, said, conversation):
-        self.name, self.conversation = name, conversation
+    def __init__(self, name, said, conversation, tls=None):
+        self.name, self.conversation, self.tls = name, conversation, tls
         # Replaces names of nodes by their endpoints.
         self.fill = lambda value: value
         self.refused = said == "refused"
@@ -195,14 +200,15 @@ class Node:
         self.rules = [] if self.refused else [Rule(name, rule) for rule in said]
         self.connections, self.hangs, self._server, self._count = [], False, None, 0
         self._watches = 0
-        # What has come while the node hangs.
-        self._unread = []
+        # What has come while the node hangs, and what ends the wait of answers that had begun.
+        self._unread, self._resumed = [], asyncio.Event()
+        self._context = certificates.context(tls) if tls and tls != "plain" else None
         self._tasks = set()
         self._bound = socket.socket()
         self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._bound.bind(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
-        self.endpoint = "127.0.0.1:%d" % self.port
+        self.endpoint = "%s127.0.0.1:%d" % ("tls://" if tls else "", self.port)
 
     async def start(self):
         if self.refused or self._server:
@@ -238,6 +244,8 @@ class Node:
             self.hangs = True
         elif what == "resume":
             self.hangs = False
+            self._resumed.set()
+            self._resumed = asyncio.Event()
             unread, self._unread = self._unread, []
             for request in unread:
                 self._take(request)
@@ -262,15 +270,21 @@ class Node:
 
     async def _serve(self, reader, writer):
         self._count += 1
+        if self._context:
+            reader = writer = TlsStream(reader, writer, self._context)
         connection = Connection(self, self._count, reader, writer)
         self.connections.append(connection)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.note("accepts a connection", connection)
         self._tasks.add(asyncio.current_task())
         try:
+            if self._context:
+                await reader.begin()
+            elif self.tls:
+                await self._read_tls(connection)
             self._take(Request(self, connection, 0, "connect", {}))
             await self._read(connection)
-        except (ConnectionError, messages.Malformed) as error:
+        except (ConnectionError, ssl.SSLError, messages.Malformed) as error:
             self.note("the connection ends: %s" % (error or type(error).__name__), connection)
             if isinstance(error, messages.Malformed):
                 self.conversation.problem("the client has sent what is not the protocol: %s"
@@ -281,8 +295,17 @@ class Node:
                 connection.ended = True
                 writer.close()
 
+    async def _read_tls(self, connection):
+        """Reads how the client begins TLS, which this node does not understand."""
+        data = await connection.reader.read(65536)
+        if data[:1] != b"\x16":
+            self.conversation.problem("the client should begin TLS, and sends %r" % data[:32])
+        self.note("the client begins TLS", connection)
+
     async def _read(self, connection):
         while data := await connection.reader.read(65536):
+            if self.tls == "plain":
+                continue
             for message in connection.messages.feed(data):
                 self._message(connection, message)
         if not connection.ended:
@@ -300,6 +323,7 @@ class Node:
         connection.last = request
         self.note("<- %s %s" % (request.method, json.dumps(request.params)), connection)
         self.conversation.requests.append(request)
+        answers.note_shortening(self.conversation, request)
         if self.hangs:
             self._unread.append(request)
         else:
@@ -340,8 +364,8 @@ class Node:
         if after_ms:
             await asyncio.sleep(after_ms / 1000)
         for action in answer if isinstance(answer, list) else [answer]:
-            if self.hangs:
-                return
+            while self.hangs:
+                await self._resumed.wait()
             await self._act(request, action)
 
     async def _act(self, request, action):
@@ -395,7 +419,8 @@ async def _show(path):
     nodes = make_nodes(case, talk)
     for node in nodes.values():
         await node.start()
-    print("PAWL_ENDPOINTS=" + ",".join(node.endpoint for node in nodes.values()), flush=True)
+    for name, value in environment(case, nodes).items():
+        print("%s=%s" % (name, value), flush=True)
     shown = 0
     while True:
         for problem in talk.problems[shown:]:
@@ -418,9 +443,17 @@ def filler(names):
     return fill
 
 
+def environment(case, nodes):
+    """Returns the variables for the client of a case."""
+    endpoints = ",".join(node.endpoint for node in nodes.values()) or "127.0.0.1:1"
+    return {"PAWL_ENDPOINTS": endpoints,
+            **(certificates.environment(case.get("client", {})) if "tls" in case else {})}
+
+
 def make_nodes(case, talk):
     """Returns the nodes of a case by name."""
-    nodes = {name: Node(name, said, talk) for name, said in case["nodes"].items()}
+    tls = case.get("tls", {})
+    nodes = {name: Node(name, said, talk, tls.get(name)) for name, said in case["nodes"].items()}
     for node in nodes.values():
         node.fill = filler({name: one.endpoint for name, one in nodes.items()})
     return nodes

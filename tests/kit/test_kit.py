@@ -12,6 +12,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import certificates  # noqa: E402
 import kit  # noqa: E402
 import messages  # noqa: E402
 from matching import WORDS, differs  # noqa: E402
@@ -46,6 +47,31 @@ MISTAKES = {
     "forgets_what_it_may_have_taken": ["unsure_is_released", "canceled_is_released"],
     "has_one_bond_for_ever": ["bond_grows_with_each_connection"],
     "names_no_permit_numbers": ["permits"],
+    "trusts_a_lease_until_it_is_shortened": [
+        "shortened_lock_is_not_trusted_before_the_answer",
+        "shortened_lock_ends_though_no_node_is_there"],
+    "counts_answers_to_what_was_asked_before_a_shortening": [
+        "late_answer_after_a_shortening", "late_renewal_after_a_shortening"],
+    "names_no_order_after_a_shortening": ["shorten", "orders_count_up",
+                                          "shortening_without_a_quorum"],
+    "names_the_same_order_for_ever": ["orders_count_up"],
+    "counts_shortenings_over_all_acquisitions": ["order_begins_anew_with_each_lock_id"],
+    "forgets_an_order_after_an_error": ["shortening_without_a_quorum"],
+    "keeps_an_order_that_was_refused": ["shorten_and_a_node_of_0_2_0"],
+    "closes_no_key": ["release_keeps_the_key_closed", "not_trusted_while_it_is_closed"],
+    "closes_a_key_with_each_release": ["plain_release_closes_nothing"],
+    "closes_no_key_when_it_repeats": ["close_goes_along_with_each_repeat"],
+    "keeps_what_the_program_has_dropped": ["forgotten_lock_is_released",
+                                           "forgotten_lock_that_listens_is_released",
+                                           "forgotten_set_is_released"],
+    "does_not_look_whom_a_certificate_is_for": ["tls_other_name", "tls_other_server_name"],
+    "trusts_every_certificate": ["tls_unknown_authority", "tls_a_refused_node_is_left"],
+    "trusts_certificates_for_ever": ["tls_expired"],
+    "shows_no_certificate": ["tls_client_certificate", "moved_over_tls"],
+    "takes_a_refusal_for_a_lost_connection": [
+        "tls_client_certificate_is_missing", "tls_client_certificate_of_an_unknown_authority",
+        "tls_and_a_node_without_tls", "tls_and_a_server_of_http"],
+    "goes_on_without_tls": ["moved_from_tls_to_an_endpoint_without"],
     "refuses_unknown_fields": ["unknown_fields"],
     "does_not_follow": ["moved_is_followed", "moved_locks_of_an_extend"],
     "follows_for_ever": ["moved_twice", "moved_back"],
@@ -62,6 +88,7 @@ MISTAKES = {
 def outcomes(asked, jobs):
     """Plays cases, given as pairs of a mistake and a case. Returns why each has failed."""
     cases = kit.load()
+    certificates.folder()
 
     async def play_all():
         turn, starts = asyncio.Semaphore(jobs), asyncio.Semaphore(os.cpu_count() or 1)
@@ -110,8 +137,11 @@ class Cases(unittest.TestCase):
     def test_mistakes_in_cases_are_named(self):
         good = {"level": 1, "why": "w", "nodes": {"a": []}, "steps": []}
         check_case(good)
+        check_case({**good, "tls": {"a": "expired"}, "client": {"certificate": "right"}})
         for change in ({"level": 5}, {"more": 1}, {"steps": [{"request": "get", "nobody": 1}]},
-                       {"steps": [{"waits": 1}]}, {"steps": [{"play": "stop", "node": "z"}]}):
+                       {"steps": [{"waits": 1}]}, {"steps": [{"play": "stop", "node": "z"}]},
+                       {"tls": {"z": "right"}}, {"tls": {"a": "wrong"}},
+                       {"client": {"certificate": "left"}}, {"client": {"certificates": "right"}}):
             with self.assertRaises(BadCase):
                 check_case({**good, **change})
         with self.assertRaises(BadCase):
@@ -120,7 +150,7 @@ class Cases(unittest.TestCase):
     def test_explain_prints_the_whole_language(self):
         run = subprocess.run([sys.executable, os.path.join(HERE, "kit.py"), "--explain"],
                              capture_output=True, text=True, check=True)
-        for word in [*WORDS, *STEPS, *set().union(*STEPS.values())]:
+        for word in [*WORDS, *STEPS, *set().union(*STEPS.values()), *certificates.NODES]:
             self.assertRegex(run.stdout, r"\b%s\b" % word)
 
 

@@ -15,6 +15,7 @@ import cluster as clusters
 import history
 import nemesis
 import netns
+import porcupine
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -89,10 +90,13 @@ def folder_of(chosen):
             print("histories and logs: " + folder, flush=True)
 
 
+def histories(folder):
+    return [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".jsonl")]
+
+
 def judge(folder, judged):
     """Judges the histories in a folder, which are of one run. Returns (violations, counts)."""
-    files = [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".jsonl")]
-    [(first, lines)] = history.load(*files)
+    [(first, lines)] = history.load(*histories(folder))
     return judged(first, lines)
 
 
@@ -106,6 +110,18 @@ def attempt(chosen, folder, attack, judged=checker.judge):
         failure = str(e)
     violations, happened = judge(folder, judged)
     return violations, {**happened, **counts}, failure
+
+
+def judged_by_others(folder, failure):
+    """Returns why the histories of a run are wrong in the eyes of Porcupine, or the reason to fail
+    that was there before."""
+    try:
+        good, said = porcupine.judge(histories(folder))
+    except porcupine.Missing as missing:
+        print("Porcupine does not judge: %s" % missing, flush=True)
+        return failure
+    print("Porcupine: " + said.strip(), flush=True)
+    return failure or (None if good else "Porcupine finds something wrong")
 
 
 def too_little(chosen, counts, least):
@@ -128,6 +144,8 @@ def one_run(chosen, what, attack, least, judged=checker.judge):
         print("happened: " + nemesis.line_of(counts), flush=True)
         failure = failure or (violations and "%d violations" % len(violations)
                               or too_little(chosen, counts, least))
+        if judged is checker.judge and failure != "interrupted":
+            failure = judged_by_others(folder, failure)
         if failure:
             print("FAILED with seed %d: %s" % (chosen.seed, failure), flush=True)
         good["is"] = not failure
@@ -135,8 +153,13 @@ def one_run(chosen, what, attack, least, judged=checker.judge):
 
 
 def quiet_run(chosen, attack, judged=checker.judge):
-    """Makes a run, and returns its violations and why it failed without printing them."""
+    """Makes a run, and returns its violations and why it failed without printing them, and what
+    Porcupine finds: None if there is none."""
     with folder_of(chosen) as (folder, good):
         violations, _, failure = attempt(chosen, folder, attack, judged)
+        try:
+            fine, said = porcupine.judge(histories(folder))
+        except porcupine.Missing:
+            fine, said = True, ""
         good["is"] = True
-    return violations, failure
+    return violations, failure, None if fine else said.splitlines()[0]

@@ -75,10 +75,11 @@ func Program() (string, error) {
 	return path, nil
 }
 
-// Start starts a server and waits until it is ready. It fails the test if there is no pawld.
-func Start(t testing.TB) *Server {
+// Start starts a server and waits until it is ready. It fails the test if there is no pawld. The
+// arguments are further ones for pawld, such as "--listen-redis", "127.0.0.1:0".
+func Start(t testing.TB, arguments ...string) *Server {
 	t.Helper()
-	s, err := start()
+	s, err := start(arguments)
 	if err != nil {
 		t.Fatalf("pawltest: %v", err)
 	}
@@ -92,7 +93,7 @@ func Start(t testing.TB) *Server {
 }
 
 // Run starts a server without a test, for a TestMain or an Example. Call Stop in the end.
-func Run() (*Server, error) { return start() }
+func Run(arguments ...string) (*Server, error) { return start(arguments) }
 
 // Client returns a client of the server, which is closed with the test.
 func (s *Server) Client(t testing.TB, options ...pawl.Option) *pawl.Client {
@@ -127,15 +128,15 @@ func (s *Server) Kill() {
 
 // start tries to start pawld as a node for tests, which ends with the process that has started it, and
 // else, if it is of an older release that cannot do that, as a node for a try-out.
-func start() (*Server, error) {
+func start(more []string) (*Server, error) {
 	path, err := Program()
 	if err != nil {
 		return nil, err
 	}
-	s, err := startAs(path, "--dev", "--print-endpoints")
+	s, err := startAs(path, append([]string{"--dev", "--print-endpoints"}, more...)...)
 	var usage *usageError
 	if errors.As(err, &usage) {
-		s, err = startAs(path, "--dev", "--listen", "127.0.0.1:0")
+		s, err = startAs(path, append([]string{"--dev", "--listen", "127.0.0.1:0"}, more...)...)
 	}
 	return s, err
 }

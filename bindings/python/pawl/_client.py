@@ -119,6 +119,8 @@ class Client(Holder):
         self._watches.close()
         # A lock that is released below must not go to a waiter of this client.
         self._calls.end_acquires()
+        if release:
+            self._keeper.release_dropped()
         for lock in self._keeper.locks():
             if isinstance(lock, Lock):
                 lock._let_go() if release else lock._forget()

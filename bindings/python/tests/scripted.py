@@ -11,17 +11,18 @@ GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mod
 
 class Script:
     """A node. `answers` maps each method to a function of the parameters, which returns the result,
-    a Refuse, or one of the constants. `asked` has all requests so far, and `ended` the number of
-    connections that the client has used for requests and has ended. (It ends spare connections,
-    over which it sends nothing but pings, whenever it likes.) at_end: is called when it has ended
-    one of them."""
+    a Refuse, or one of the constants; `answer_late` answers what has got LATER. `asked` has all
+    requests so far, and `ended` the number of connections that the client has used for requests and
+    has ended. (It ends spare connections, over which it sends nothing but pings, whenever it
+    likes.) at_end: is called when it has ended one of them."""
 
-    SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
+    SILENT, HANG_UP, GARBAGE, LATER = "silent", "hang up", "garbage", "later"
 
     def __init__(self, **answers):
         self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"},
                              "release": lambda p: {"released": True}}, **answers)
         self.asked, self.writers, self.ended = [], [], 0
+        self.late = []
         self.at_end = lambda: None
 
     async def start(self, case):
@@ -59,8 +60,14 @@ class Script:
         elif isinstance(said, Refuse):
             writer.write(pack([1, 0 if said.last_word else msgid,
                                dict(said.more, code=said.code, message="no"), None]))
+        elif said == self.LATER:
+            self.late.append((writer, msgid))
         elif said != self.SILENT:
             writer.write(pack([1, msgid, None, said]))
+
+    def answer_late(self, said):
+        """Answers the first request that was to be answered later."""
+        self.answer(*self.late.pop(0), said)
 
     def of(self, method):
         return [params for asked, params in self.asked if asked == method]

@@ -147,11 +147,12 @@ class Locks(AioCase):
 
     async def test_closing_a_client_ends_its_waiters_before_it_releases_its_locks(self):
         other = self.connect()
-        await self.client.lock(self.key)
+        held = await self.client.lock(self.key)
         waiting = asyncio.ensure_future(self.client.lock(self.key, wait=60).acquire())
         while not await other.waiters(self.key):
             pass
         await self.client.close()
+        self.assertFalse(held.held)
         with self.assertRaises(pawl.ClosedError):
             await waiting
         async with other.lock(self.key, wait=2):  # A lease of the waiter would end much later.

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import socketserver
 import tempfile
 import threading
 import time
@@ -238,6 +239,22 @@ class Tls(Case):
                     with self.assertRaises(pawl.TlsError) as caught:
                         client.ping()
                 self.assertIn(said, str(caught.exception))
+                self.assertNotIn("said nothing", str(caught.exception))
+
+    def test_an_answer_that_is_not_of_pawl_is_no_silence(self):
+        class Other(socketserver.BaseRequestHandler):
+            def handle(self):
+                if self.request.recv(4096):
+                    self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Other) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with pawl.connect("127.0.0.1:%d" % server.server_address[1], timeout=1) as client:
+                with self.assertRaises(pawl.ProtocolError) as caught:
+                    client.ping()
+            server.shutdown()
+        self.assertIn("is this the client port", str(caught.exception))
+        self.assertNotIn("said nothing", str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pawl
 from nodes import AsyncCase
 from pawl._env import clock
 from pawl._link.msgpack import pack
-from pawl._lock import renew
+from pawl._lock.extension import batches
 from pawl._lock.leased import LeasedLock
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
@@ -33,15 +33,6 @@ class ByLockId(AsyncCase):
         with self.assertRaises(pawl.LostError):
             lock.check()
         self.assertFalse(await lock.release())
-
-    async def test_a_shortened_lock_is_valid_for_less(self):
-        lock = await self.client.lock(self.key, lease=30)
-        await lock.shorten(2)
-        self.assertLess(lock.valid, 2)
-        self.assertLess((await self.client.get(self.key, quorum=True)).valid_at_least, 2)
-        with self.assertRaises(ValueError):
-            await lock.shorten(3)
-        await lock.release()
 
     async def test_the_object_hears_before_any_node_does(self):
         for lock_id in (lambda it: it.upper(), bytes.fromhex):
@@ -98,6 +89,19 @@ class ByLockId(AsyncCase):
         await self.client.lock(self.key, wait=0.5)  # It is not held for its lease.
 
 
+class OfNodesOfRelease020(ScriptedCase):
+    async def test_a_release_that_expects_a_value_is_refused_and_the_lock_is_not_trusted(self):
+        node = Script(acquire=lambda p: GRANT, release=lambda p: Refuse(
+            "bad_request", field="expect") if "expect" in p else {"released": True})
+        client = await self.client(node)
+        lock = await client.lock("k", value="v")
+        with self.assertRaises(pawl.BadRequestError) as caught:
+            await client.call("release", key="k", lock_id=lock.lock_id, expect=b"v")
+        self.assertEqual((caught.exception.field, lock.held), ("expect", False))
+        await lock.release()
+        self.assertEqual(["expect" in p for p in node.of("release")], [True, False])
+
+
 def objects(value):
     """Counts the objects of a message as a node does."""
     if isinstance(value, dict):
@@ -130,7 +134,7 @@ class Renewals(ScriptedCase):
 
         for count, key, slots in ((2500, 4, 0), (1000, 1024, 128), (1000, 65536, 0), (1, 10, 128),
                                   (999, 4, 53), (0, 0, 0)):
-            found = list(renew._batches(locks(count, key, slots)))
+            found = list(batches(locks(count, key, slots)))
             self.assertEqual(sum(map(len, found)), count)
             for batch in found:
                 said = [{"key": lock._key, "lock_id": "0" * 32, "lease_ms": 1 << 40,

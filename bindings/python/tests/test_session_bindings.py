@@ -53,8 +53,9 @@ class Bound(ScriptedCase):
     async def test_extensions_over_the_connection_of_the_lock_name_no_binding(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=500),
                      extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})
-        await self.lock(one, lease=0.5)
+        lock = await self.lock(one, lease=0.5)
         await self.until(lambda: len(one.of("extend")) == 2)
+        self.assertTrue(lock.held)
         self.assertEqual([("bond" in p["locks"][0], p["deadline_kept"]) for p in one.of("extend")],
                          [(False, True)] * 2)
 

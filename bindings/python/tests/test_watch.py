@@ -99,8 +99,9 @@ class Watches(WatchCase):
     async def test_a_lease_that_runs_out_and_a_lock_that_is_broken_are_told_apart(self):
         async with self.client.watch(self.key) as watch:
             await watch.get(10)
-            await self.other.lock(self.key, lease=0.2, renew=False).acquire()
+            over = await self.other.lock(self.key, lease=0.2, renew=False)
             self.assertEqual([e.type for e in await self.take(watch, 2)], ["acquired", "expired"])
+            self.assertFalse(over.held)
             lock = await self.other.lock(self.key)
             await self.other.break_lock(self.key, lock.token, now=True)
             self.assertEqual([e.type for e in await self.take(watch, 2)], ["acquired", "lost"])

@@ -10,69 +10,23 @@
  * (away for longer than the grace time less the drift). A master may drop the record from the
  * moment we ask it, even if its answer is lost. It counts as keeping the record only once it has
  * answered. */
+#include "binding.h"
 #include "operation.h"
 #include "operations.h"
 
 /* The timer may fire so much late; a shorter grace time allows for an eighth of itself. */
 #define TIMER_LATE (5 * SPAN_MS)
 
-/* Says what is known of one master. */
-struct bound_master {
-	struct id128 id;
+/* Returns the binding of the lock that is extended; NULL: it is not bound to this node. */
+static struct op *bound_op(struct core *core, const struct op *extend) {
+	return core->coordinator.binding_count > 0
+		? op_find_lock(core, CORE_BINDING, extend->key, extend->lock_id) : NULL;
+}
 
-	/* The master was asked, so it may end the record when the link is lost. */
-	bool told;
-
-	/* The master said that it has the record. */
-	bool has;
-
-	/* The record lasts there until then, at least, if `has` is set; and with binding.numbered,
-	 * the same of all permit numbers that the holder trusts. */
-	struct instant until, numbers_until;
-
-	/* The master is away, and it was its own side that closed the link. */
-	bool closed_by_master;
-
-	/* The master was told, and its link has been lost since `since`. */
-	bool away;
-	struct instant since;
-
-	/* The master says that it no longer has the record. */
-	bool dropped;
-
-	/* The master says that it has no record. It may never have had one. */
-	bool absent;
-
-	/* The master had no record in all this time, at least, if `absent` is set. The time ends
-	 * when the master was asked. */
-	struct instant lacks_from, lacks_to;
-
-	/* The master has said in this epoch whether it has the record. */
-	bool heard;
-
-	/* Counts the questions that the master has not answered. */
-	uint32_t open;
-
-	/* The first of these questions was sent then. */
-	struct instant asked;
-};
-
-/* Says what is known of a lock that is bound to this node. */
-struct binding {
-	/* Describe the epoch that the masters below belong to. */
-	uint32_t masters, quorum, self;
-
-	/* The masters stand in the order of their peer indexes. */
-	struct bound_master master[MASTERS_MAX];
-
-	/* Says the earliest time at which a master of the previous epoch may drop the record. By
-	 * then a quorum of the current masters must have it. INSTANT_FOREVER: they already do. */
-	struct instant before;
-
-	/* The lock is a semaphore's. A master that says that it has the record does not say which
-	 * permit numbers it has; only an extension that it accepted does. */
-	bool numbered;
-};
+/* Of two times until which something lasts the earlier one, by each clock. */
+static struct instant earlier(struct instant a, struct instant b) {
+	return (struct instant){ a.boot < b.boot ? a.boot : b.boot, a.raw < b.raw ? a.raw : b.raw };
+}
 
 /* Returns when the master counts as gone. A clock here may run slower than the master's by twice
  * the drift, and the timer here may be late; the holder must know of the loss before the master
@@ -345,6 +299,9 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 	if (m->status == STATUS_OK) {
 		struct instant until = instant_add(master->asked,
 			span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
+		if (instant_expired(op_binding(op)->shortened, master->asked)) {
+			until = earlier(until, master->until);
+		}
 		/* A master that is back may have started anew. */
 		const bool anew = !master->has || master->away;
 		master->until = anew ? until : instant_later(master->until, until);
@@ -362,17 +319,41 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 	evaluate(core, op);
 }
 
+/* The holder shortens its lease (section 2, Shorten). A master may end the record so early from the
+ * moment at which it is asked, even if its answer is lost. */
+void binding_shortened(struct core *core, const struct op *extend, struct instant deadline) {
+	struct op *op = bound_op(core, extend);
+	for (uint32_t i = 0; op && i < op_binding(op)->masters; i++) {
+		struct bound_master *m = &op_binding(op)->master[i];
+		m->until = earlier(m->until, deadline);
+		m->numbers_until = earlier(m->numbers_until, deadline);
+	}
+	if (op) {
+		op_binding(op)->shortening = extend->id;
+		op_binding(op)->shortened = extend->sent;
+	}
+}
+
+/* Tells whether this round was sent before the last one that shortened the lease. */
+static bool sent_before_shortening(const struct op *op, const struct op *extend) {
+	const struct binding *b = op_binding(op);
+	return extend->sent.boot < b->shortened.boot ||
+		(extend->sent.boot == b->shortened.boot && extend->id < b->shortening);
+}
+
 /* A master has accepted an extension of the lock. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
-	struct op *op = core->coordinator.binding_count > 0
-		? op_find_lock(core, CORE_BINDING, extend->key, extend->lock_id) : NULL;
+	struct op *op = bound_op(core, extend);
 	if (op && index < op_binding(op)->masters && op_binding(op)->master[index].has) {
 		struct bound_master *m = &op_binding(op)->master[index];
 		const struct instant until = instant_add(extend->sent,
 			span_shrink(extend->lease, core->config.drift_ppm));
-		m->until = op_extend(extend)->shortens ? until : instant_later(m->until, until);
 		m->absent = false;
 		op_binding(op)->numbered |= terms_semaphore(&extend->terms);
+		if (sent_before_shortening(op, extend)) {
+			return;
+		}
+		m->until = instant_later(m->until, until);
 		if (!permits_none(extend->terms.set) && permits_within(
 			permits_or(extend->terms.set, trusted(core, op)),
 			extend->votes[index].set)) {

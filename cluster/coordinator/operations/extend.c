@@ -35,14 +35,15 @@ static struct instant deadline_of(const struct core *core, const struct op *op) 
 
 void extend_start(struct core *core, struct op *op) {
 	struct extend_state *extend = op_extend(op);
-	const struct granted *b = extend->deadline_kept
+	/* The lease may have been shortened through another node since this node answered. */
+	const struct granted *b = extend->ordered ? NULL
+		: extend->deadline_kept
 		? granted_find(core, op->key_hash, op->lock_id)
 		: granted_of(core, op->key_hash, op->lock_id, op_asker(op));
 	/* Under a new epoch the extension keeps the deadline that it began with. */
 	if (!extend->backed) {
 		/* This node answered the lock to this caller, and its deadline has not passed. */
-		extend->backed = !extend->deadline_kept && !extend->ordered &&
-			vouched(core, op, b);
+		extend->backed = !extend->deadline_kept && vouched(core, op, b);
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
 		extend->blind = !extend->deadline_kept && !extend->backed;
 		op->until = b ? granted_deadline(b) : INSTANT_FOREVER;
@@ -58,6 +59,7 @@ void extend_start(struct core *core, struct op *op) {
 	if (extend->shortens) {
 		/* The holder has given up its trust in any later end. */
 		granted_shorten(core, op->key_hash, op->lock_id, deadline_of(core, op));
+		binding_shortened(core, op, deadline_of(core, op));
 	}
 	struct message m = question(op);
 	op_ask_all(core, op, &m);

@@ -34,6 +34,7 @@ void binding_peer_changed(struct core *core, struct op *op, uint32_t peer);
 
 /* A master has accepted this extension; the lock may be one that is bound to this node. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index);
+void binding_shortened(struct core *core, const struct op *extend, struct instant deadline);
 
 /* Another epoch is in force. */
 void binding_epoch(struct core *core, struct op *op);

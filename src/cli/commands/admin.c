@@ -40,8 +40,8 @@ static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 	fprintf(stderr, ", token %" PRIu64, e->token);
 	if (e->closing) {
 		fprintf(stderr,
-			", whose lease has expired; it stays closed for %s.\nWhat that holder "
-			"began may still be running.\n",
+			"; it stays closed for %s.\nWhat that holder began may still be "
+			"running.\n",
 			output_duration(e->closing_ms));
 	} else {
 		fprintf(stderr, ", for at most another %s.\n%s\n", output_duration(e->remaining_ms),

@@ -159,8 +159,8 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
 	if (closes(s)) {
-		printf("    lost         its lease has expired; because of its lock delay the "
-			"key stays closed for %s\n",
+		printf("    gone         it was lost with a lock delay, or released to close "
+			"the key, which stays closed for %s\n",
 			output_duration(s->left_ms));
 	} else {
 		printf("    at most      %s more%s\n", output_duration(s->left_ms),

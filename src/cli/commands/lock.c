@@ -1,21 +1,18 @@
-/* lock.c: pawl acquire, extend, update and release make one request each; the caller keeps the
- * lock_id. */
+/* lock.c: pawl acquire, update and release make one request each; the caller keeps the lock_id. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
-#include "field.h"
+#include "lock.h"
 #include "output.h"
 #include "terms.h"
 
 #define VALUE_SEQ_BYTES 20
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Sets valid_ms to the time that is left now, and not to the time at the sending of the request,
- * because that is what the reader can still use. */
-static void set_time_left(json_t *object, const struct pawl_result *result) {
+void lock_set_time_left(json_t *object, const struct pawl_result *result) {
 	output_json_set(object, "valid_ms", json_integer(pawl_result_valid_ms(result)));
 }
 
@@ -43,6 +40,8 @@ static const char acquire_help[] =
 	"  --lock-id ID         repeat an earlier acquire whose answer was lost or was\n"
 	"                       `unsure`, with the same mode (after pawl downgrade:\n"
 	"                       --shared); ID is 32 hexadecimal digits\n"
+	"  --order N            with --lock-id: the order that pawl extend --shorten\n"
+	"                       printed last for this lock\n"
 	TERMS_HELP
 	"\n"
 	"Example:\n"
@@ -56,7 +55,7 @@ static int acquire_json(const struct cli_answer *answer) {
 		output_json_bytes(object, "key", answer->request->key);
 		output_json_id(object, "lock_id", &answer->result->lock_id);
 	}
-	set_time_left(object, answer->result);
+	lock_set_time_left(object, answer->result);
 	return output_json(object);
 }
 
@@ -97,13 +96,16 @@ static int acquire_show(const struct cli_answer *answer) {
 	return CLI_DONE;
 }
 
-/* Stands for a lease that is not given. */
-#define LEASE_OPEN UINT32_MAX
-
-/* Leaves the lease open if it is not given: then the cluster may allow less than the default. */
-static void read_lease(const struct cli_command_line *line, struct pawl_request *request) {
+void lock_read_lease(const struct cli_command_line *line, struct pawl_request *request) {
 	cli_lease_check(line, request->lease_ms);
-	request->lease_ms = request->lease_ms == LEASE_OPEN ? 0 : request->lease_ms;
+	request->lease_ms = request->lease_ms == LOCK_LEASE_OPEN ? 0 : request->lease_ms;
+}
+
+uint32_t lock_read_order(const struct cli_command_line *line, uint64_t number) {
+	if (number > UINT32_MAX) {
+		cli_misuse(line, "--order takes the number that pawl extend --shorten printed");
+	}
+	return (uint32_t)number;
 }
 
 /* Returns how many words stand behind the first "--", or -1 if there is none. */
@@ -150,25 +152,27 @@ static void refuse_command(const struct cli_command_line *line, char **operands,
 }
 
 static int acquire_run(struct cli_command_line *line) {
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = LEASE_OPEN };
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = LOCK_LEASE_OPEN };
 	const char *value = NULL, *owner = NULL, *id = NULL;
 	struct terms_wanted terms = { .shared = false };
 	struct pawl_key_item *keys = NULL;
+	uint64_t order = 0;
 	int count;
-	struct cli_option options[5 + TERMS_OPTIONS] = {
+	struct cli_option options[6 + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "wait", CLI_WAIT, &request.wait_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "owner", CLI_TEXT, &owner },
 		{ "lock-id", CLI_TEXT, &id },
+		{ "order", CLI_NUMBER, &order },
 	};
 	refuse_two_words(line);
 	/* Reading the options moves the "--". */
 	const int behind = behind_dashes(line);
-	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX,
+	char **operands = cli_options(line, options, terms_options(&terms, options, 6), 1, INT_MAX,
 		&count);
 	refuse_command(line, operands, count, behind);
-	read_lease(line, &request);
+	lock_read_lease(line, &request);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
 	request.owner = pawl_str(owner);
@@ -183,14 +187,18 @@ static int acquire_run(struct cli_command_line *line) {
 		cli_misuse(line,
 			"--lock-id cannot be used with several keys: each has its own lock id");
 	}
+	if (order && !id) {
+		cli_misuse(line, "--order goes with --lock-id: a new lock has no order");
+	}
 	if (id) {
 		request.lock_id = cli_lock_id(line, id);
 	}
+	const struct pawl_with with = { .order = lock_read_order(line, order) };
 	if (count > 1) {
 		request.keys = keys = terms_keys(line, &request.terms, operands, (size_t)count);
 		request.key_count = (size_t)count;
 	}
-	int status = cli_ask(line, &(struct cli_asking){ .request = &request,
+	int status = cli_ask(line, &(struct cli_asking){ .request = &request, .with = &with,
 		.subject = operands[0], .people = acquire_show, .json = acquire_json });
 	free(keys);
 	return status;
@@ -198,81 +206,6 @@ static int acquire_run(struct cli_command_line *line) {
 
 const struct cli_command cli_acquire = { "acquire",
 	"take a lock, and print its lock id, token and time left", acquire_help, acquire_run };
-
-/* ---- extend ---- */
-
-static const char extend_help[] =
-	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T] [--slots N,...]\n"
-	"\n"
-	"Extends the lease of a lock to DURATION from now, and prints the time that is\n"
-	"left. Once its time has passed, a lock is lost, whatever a later extend says.\n"
-	"\n"
-	"  --lease DURATION     how long the lock lasts from now on (default 30s, or\n"
-	"                       the cluster's max_lease if that is less)\n"
-	"  --token T            the token that acquire printed; masters that have seen\n"
-	"                       another holder since then do not count\n"
-	"  --slots N,...        the permit numbers that acquire or the last extend\n"
-	"                       printed; from now on the lock has the numbers that this\n"
-	"                       command prints\n"
-	"\n"
-	"Example:\n"
-	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
-
-/* Reads "0,3" as bits. */
-static void read_slots(const struct cli_command_line *line, const char *text, uint64_t slots[2]) {
-	while (text && *text) {
-		char *end;
-		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10)
-			: PAWL_PERMITS_MAX;
-		if (n >= PAWL_PERMITS_MAX || (*end && (*end != ',' || !end[1]))) {
-			cli_misuse(line,
-				"--slots takes permit numbers from 0 to 127, separated by commas: "
-				"0,3");
-		}
-		slots[n / 64] |= UINT64_C(1) << (n % 64);
-		text = *end ? end + 1 : end;
-	}
-}
-
-static int extend_json(const struct cli_answer *answer) {
-	json_t *object = output_json_tree(answer->result->tree);
-	set_time_left(object, answer->result);
-	return output_json(object);
-}
-
-static int extend_show(const struct cli_answer *answer) {
-	const struct pawl_result *result = answer->result;
-	output_field_bytes("key", answer->request->key);
-	output_field("token", "%" PRIu64, result->token);
-	if (result->slot_count) {
-		output_field("mode", "%s",
-			terms_text(result->mode, (uint32_t)field_int(result->tree, "permits", 0),
-				(uint32_t)field_int(result->tree, "of", 0), result->slots,
-				result->slot_count));
-	}
-	output_field_duration("time left", pawl_result_valid_ms(result));
-	return CLI_DONE;
-}
-
-static int extend_run(struct cli_command_line *line) {
-	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = LEASE_OPEN };
-	const char *slots = NULL;
-	const struct cli_option options[] = {
-		{ "lease", CLI_DURATION, &request.lease_ms },
-		{ "token", CLI_NUMBER, &request.token },
-		{ "slots", CLI_LIST, &slots },
-	};
-	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
-	read_slots(line, slots, request.slots);
-	read_lease(line, &request);
-	request.key = cli_key(line, operands[0]);
-	request.lock_id = cli_lock_id(line, operands[1]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
-		.people = extend_show, .json = extend_json });
-}
-
-const struct cli_command cli_extend = { "extend", "extend a lock that pawl acquire took",
-	extend_help, extend_run };
 
 /* ---- update ---- */
 
@@ -333,11 +266,15 @@ const struct cli_command cli_update = { "update", "set the value of a held lock 
 /* ---- release ---- */
 
 static const char release_help[] =
-	"usage: pawl release KEY LOCK_ID\n"
+	"usage: pawl release KEY LOCK_ID [--close DURATION]\n"
 	"\n"
 	"Releases a lock; the next waiter gets it at once. Releasing a lock that is no\n"
 	"longer held is not an error. If somebody else holds KEY by now, or LOCK_ID is\n"
 	"another lock's, this says who holds it, and ends with 1.\n"
+	"\n"
+	"  --close DURATION     nobody gets KEY for so long after that, at most for the\n"
+	"                       cluster's max_lease; if the lock was no longer held,\n"
+	"                       nothing is closed\n"
 	"\n"
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
@@ -350,11 +287,15 @@ static bool not_yours(const struct pawl_result *release, const struct pawl_resul
 
 /* Says who holds the key if it was not released. `now`: what a quorum says of the key after
  * that. */
-static int release_show(const struct cli_answer *answer, const struct pawl_result *now) {
+static int release_show(const struct cli_answer *answer, const struct pawl_result *now,
+	uint32_t close_ms) {
 	const struct pawl_entry *e = &now->entry;
 	output_field_bytes("key", answer->request->key);
 	if (answer->result->released) {
 		output_field("released", "yes");
+		if (close_ms) {
+			output_field("closed", "for %s", output_duration(close_ms));
+		}
 	} else if (!now->error && e->held) {
 		printf("%-11s no: this lock_id does not hold it (any more); held by ", "released");
 		output_bytes(stdout, e->owner, 0);
@@ -377,12 +318,14 @@ static int release_json(const struct cli_answer *answer, const struct pawl_resul
 
 static int release_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_RELEASE };
-	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
+	struct pawl_with with = { 0 };
+	const struct cli_option options[] = { { "close", CLI_DURATION, &with.close_ms } };
+	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
 	const struct pawl_request get = { .method = PAWL_GET, .key = request.key, .quorum = true };
 	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request), *now = NULL;
+	struct pawl_result *result = cli_call_with(client, &request, &with), *now = NULL;
 	const struct cli_answer answer = { line, &request, result, operands[0] };
 	int status;
 	if (result->error) {
@@ -390,7 +333,8 @@ static int release_run(struct cli_command_line *line) {
 	} else {
 		now = result->released ? NULL : cli_call(client, &get);
 		const struct pawl_result *known = now ? now : result;
-		status = line->json ? release_json(&answer, known) : release_show(&answer, known);
+		status = line->json ? release_json(&answer, known)
+			: release_show(&answer, known, with.close_ms);
 	}
 	pawl_result_free(now);
 	return cli_finish(client, result, status);

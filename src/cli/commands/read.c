@@ -45,7 +45,7 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	const struct pawl_entry *e = &result->entry;
 	output_field_bytes("key", key);
 	if (e->closing) {
-		output_field("held", "no; it was lost without a release, and stays closed for %s",
+		output_field("held", "no; its last holder is gone, and it stays closed for %s",
 			output_duration(e->closing_ms));
 	} else if (!e->held) {
 		output_field("held", "%s",

@@ -187,6 +187,9 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 /* Makes one blocking request. Returns its result, successful or not. Ends the program only if the
  * request could not be made. */
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request);
+/* Does the same with what a request may say besides; `with` may be NULL. */
+struct pawl_result *cli_call_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with);
 /* The frame of a command that makes one request: it connects, asks, and shows the outcome. */
 struct cli_answer {
 	const struct cli_command_line *line;
@@ -198,6 +201,8 @@ struct cli_answer {
 typedef int cli_show(const struct cli_answer *answer);
 struct cli_asking {
 	const struct pawl_request *request;
+	/* What the request says besides; NULL: nothing. */
+	const struct pawl_with *with;
 	/* What the request is called if it fails, as for cli_fail; NULL means the command's
 	 * name. */
 	const char *what;

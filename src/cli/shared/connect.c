@@ -89,13 +89,18 @@ _Noreturn static void cannot_ask(int error) {
 	exit(error == PAWL_EINVAL || error == PAWL_ETOOLARGE ? CLI_USAGE : CLI_REFUSED);
 }
 
-struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request) {
+struct pawl_result *cli_call_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with) {
 	struct pawl_result *result = NULL;
-	int error = pawl_call(client, request, &result);
+	int error = pawl_call_with(client, request, with, &result);
 	if (!result) {
 		cannot_ask(error);
 	}
 	return result;
+}
+
+struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request) {
+	return cli_call_with(client, request, NULL);
 }
 
 struct told_call {
@@ -112,9 +117,10 @@ static void on_told_call(struct pawl_result *take_result, void *arg) {
 
 /* Makes one request on the loop of the client. Somebody at a terminal is told what it waits for. */
 static struct pawl_result *call_and_tell(const struct cli_command_line *line,
-	struct event_base *base, struct pawl *client, const struct pawl_request *request) {
+	struct event_base *base, struct pawl *client, const struct cli_asking *asking) {
+	const struct pawl_request *request = asking->request;
 	struct told_call call = { .base = base };
-	int error = pawl_start(client, request, on_told_call, &call, NULL);
+	int error = pawl_start_with(client, request, asking->with, on_told_call, &call, NULL);
 	if (error) {
 		cannot_ask(error);
 	}
@@ -137,8 +143,8 @@ int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking
 		cannot_ask(PAWL_ENOMEM);
 	}
 	struct pawl *client = base ? cli_connect_on(line, base) : asking->take_client;
-	struct pawl_result *result = base ? call_and_tell(line, base, client, asking->request)
-		: cli_call(client, asking->request);
+	struct pawl_result *result = base ? call_and_tell(line, base, client, asking)
+		: cli_call_with(client, asking->request, asking->with);
 	const struct cli_answer answer = { line, asking->request, result, asking->subject };
 	int status;
 	if (result->error) {
@@ -245,7 +251,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_EMOVED, "ask that cluster: set its nodes with --endpoints", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
-		{ PAWL_ETOOLONG, "use a shorter --lease or --lock-delay", 0 },
+		{ PAWL_ETOOLONG, "use a shorter --lease, --lock-delay or --close", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
 		{ PAWL_EMISMATCH,
 			"the lock is still held in another mode: release it first, or omit "

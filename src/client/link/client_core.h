@@ -279,6 +279,9 @@ struct pawl {
 	 * locks. */
 	bool bound_ever;
 
+	/* The lease of some lock was shortened. The same holds. */
+	bool shortened_ever;
+
 	/* Called for each new connection; NULL if the program has not asked for it. */
 	pawl_connected_fn *on_connected;
 	void *connected_arg;

@@ -130,6 +130,9 @@ static void tell_handles(struct pawl_call *call, size_t n) {
 			request_copy_lock_id(call->request, n))) {
 			continue;
 		}
+		/* An acquire names one order for all of its locks. */
+		const uint32_t order = request_copy_order(call->request);
+		lock->order = order > lock->order ? order : lock->order;
 		if (asked == PAWL_SHARED && lock->mode == PAWL_EXCLUSIVE) {
 			lock->mode = PAWL_SHARED;
 		}
@@ -153,8 +156,57 @@ static void end_handles(struct pawl_call *call) {
 	}
 }
 
+/* The lock is one of those that the request is about: the request names its order. */
+static void name_order(struct request_copy *request, const struct pawl_lock *lock) {
+	const struct slice key = slice_of(lock->key, lock->key_size);
+	for (size_t i = 0; i < request->wire.lock_count; i++) {
+		const struct client_lock *item = &request->wire.locks[i];
+		if (memcmp(item->lock_id.b, &lock->lock_id, sizeof(lock->lock_id)) == 0
+			&& slice_equal(item->key, key)) {
+			request_copy_set_order_of(request, i, lock->order);
+		}
+	}
+	for (size_t i = 0; !request->wire.lock_count && i < request_copy_locks(request); i++) {
+		if (is_under(lock, request_copy_key(request, i),
+			request_copy_lock_id(request, i))) {
+			request_copy_set_order(request, lock->order);
+		}
+	}
+}
+
+/* docs/protocol.md, Shorten: whatever is asked for a lock names the greatest order that was named
+ * for it. What the library extends by itself does so already (renew.c). */
+static void name_orders(struct pawl_call *call) {
+	struct pawl *client = call->client;
+	struct request_copy *request = call->request;
+	const bool names = (request->method == PAWL_EXTEND && !call->internal)
+		|| (request->method == PAWL_ACQUIRE && !call_binds(call));
+	for (struct list *at = names && client->shortened_ever ? list_first(&client->locks) : NULL;
+		at; at = list_after(&client->locks, at)) {
+		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (lock->order) {
+			name_order(request, lock);
+		}
+	}
+}
+
+void entering_shortened(struct pawl_lock *lock, uint32_t order) {
+	struct pawl *client = lock->client;
+	lock->order = order;
+	client->shortened_ever = true;
+	for (struct list *at = list_first(&client->named); at;
+		at = list_after(&client->named, at)) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, named);
+		for (size_t i = 0; i < request_copy_locks(call->request); i++) {
+			call->outdated |= is_under(lock, request_copy_key(call->request, i),
+				request_copy_lock_id(call->request, i));
+		}
+	}
+}
+
 void entering_asked(struct pawl_call *call) {
 	struct pawl *client = call->client;
+	name_orders(call);
 	if (!concerns_others(call->request)) {
 		return;
 	}
@@ -195,12 +247,15 @@ struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_
 }
 
 bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant) {
-	return held ? held->mode == grant->mode : !grant->crossed;
+	return held ? held->mode == grant->mode : !grant->crossed && !grant->outdated;
 }
 
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
 	held->entered++;
+	if (grant->outdated) {
+		return;
+	}
 	const bool moved = session_binding_made(held, grant->connection);
 	/* The node has granted other numbers than those that a part of the program already works
 	 * with. The handle keeps its own numbers, with the deadline for which they were granted

@@ -58,6 +58,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->lock_id = grant->lock_id;
 	lock->token = grant->token;
 	lock->mode = grant->mode;
+	lock->order = grant->order;
 	lock->slots = lock_slots_of(grant->slots, grant->slot_count);
 	lock->deadline = grant->deadline;
 	list_append(&client->locks, &lock->link);
@@ -77,8 +78,8 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 }
 
 const char *lock_lost_why(const struct lock_grant *grant) {
-	return grant->crossed
-		? "meanwhile the lock_id was released, or was requested with another mode"
+	return grant->crossed || grant->outdated
+		? "meanwhile the lock_id was released, requested with another mode, or shortened"
 		: "the answer arrived after the lease had expired";
 }
 
@@ -93,8 +94,9 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 		.slot_count = take_result->slot_count,
 		.deadline = result_box(take_result)->valid_until,
 		.connection = call->connection,
+		.order = request_copy_order(call->request),
 		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease,
-		.crossed = call->crossed };
+		.crossed = call->crossed, .outdated = call->outdated };
 	if (take_result->error) {
 		lock_destroy(lock);
 	} else if (!lock_begin(lock, &grant, &got)) {

@@ -43,12 +43,15 @@ struct lock_grant {
 	size_t slot_count;
 	/* Until when the lock may be trusted. */
 	struct instant deadline;
+	/* The order that the request named. */
+	uint32_t order;
 	/* The number of the connection over which the answer came. */
 	unsigned connection;
 	/* The request has waited for longer than the lease. */
 	bool waited_long;
-	/* Something else was requested under this lock_id meanwhile; see struct pawl_call. */
-	bool crossed;
+	/* Something else was requested under this lock_id meanwhile, or the lease was shortened;
+	 * see struct pawl_call. */
+	bool crossed, outdated;
 };
 
 struct pawl_lock {
@@ -86,6 +89,9 @@ struct pawl_lock {
 
 	/* Until when the lock may be trusted. */
 	struct instant deadline;
+
+	/* The greatest order that a request for the lock has named (docs/protocol.md, Shorten). */
+	uint32_t order;
 
 	/* Why the lock is lost; 0 while it is not. */
 	int cause;
@@ -165,7 +171,11 @@ void lock_lose(struct pawl_lock *lock, int cause);
 void lock_released(struct pawl_lock *lock);
 /* The cluster allows no longer lease than this: the lock is extended for as long from now on.
  * Returns false if its lease is no longer than that. */
-bool lock_shorten(struct pawl_lock *lock, span_ns most);
+bool lock_lower_lease(struct pawl_lock *lock, span_ns most);
+/* docs/protocol.md, Shorten: gives up the trust beyond the new lease, for which the lock is to be
+ * extended from now on. It is extended again once lock_extended is told of the outcome, or
+ * lock_schedule is called. */
+void lock_shorten(struct pawl_lock *lock, span_ns lease);
 /* The lock is extended for that long from now on. */
 void lock_set_lease(struct pawl_lock *lock, span_ns lease);
 void lock_destroy(struct pawl_lock *lock);
@@ -200,6 +210,9 @@ span_ns locks_shortest(struct pawl *client);
 
 /* entering.c: notes that a call was made, which will be sent. */
 void entering_asked(struct pawl_call *call);
+/* The lease of the lock is shortened under that order: acquires of it that are under way say
+ * nothing any more about how long it may be trusted. */
+void entering_shortened(struct pawl_lock *lock, uint32_t order);
 /* Returns whether this client trusts a lock with that lock_id now, or may trust it again. */
 bool lock_trusted(const struct pawl *client, struct pawl_id lock_id);
 /* Changes the terms to those with which the lock has to be acquired: if it is held already, these

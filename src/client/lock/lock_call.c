@@ -85,7 +85,7 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
-int pawl_lock_release(struct pawl_lock *take_lock) {
+int pawl_lock_release_closing(struct pawl_lock *take_lock, uint32_t close_ms) {
 	if (!take_lock) {
 		return 0;
 	}
@@ -98,7 +98,8 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	}
 	bool allowed = client_core_may_block(client);
 	struct pawl_request request = release_request(take_lock);
-	int error = allowed ? pawl_start(client, &request, on_released, &outcome, &call)
+	int error = allowed ? pawl_start_with(client, &request,
+		&(struct pawl_with){ .close_ms = close_ms }, on_released, &outcome, &call)
 		: PAWL_EINVAL;
 	/* docs/protocol.md, Release: the client stops trusting the lock, then asks. */
 	pawl_lock_free(take_lock);
@@ -113,13 +114,23 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	return outcome.error;
 }
 
-int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg) {
+int pawl_lock_release(struct pawl_lock *take_lock) {
+	return pawl_lock_release_closing(take_lock, 0);
+}
+
+int pawl_lock_release_closing_start(struct pawl_lock *take_lock, uint32_t close_ms,
+	pawl_done_fn *done, void *arg) {
 	if (take_lock->entered > 1) {
 		take_lock->entered--;
 		return 0;
 	}
 	struct pawl_request request = release_request(take_lock);
-	int error = pawl_start(take_lock->client, &request, done, arg, NULL);
+	int error = pawl_start_with(take_lock->client, &request,
+		&(struct pawl_with){ .close_ms = close_ms }, done, arg, NULL);
 	pawl_lock_free(take_lock);
 	return error;
+}
+
+int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg) {
+	return pawl_lock_release_closing_start(take_lock, 0, done, arg);
 }

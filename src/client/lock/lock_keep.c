@@ -44,7 +44,7 @@ void lock_take_lease(struct pawl_lock *lock, const struct pawl_call *call) {
 	}
 }
 
-bool lock_shorten(struct pawl_lock *lock, span_ns most) {
+bool lock_lower_lease(struct pawl_lock *lock, span_ns most) {
 	struct pawl *client = lock->client;
 	if (most < SPAN_MS || most >= lock->lease) {
 		return false;
@@ -146,6 +146,22 @@ void lock_on_warn_alarm(struct alarm *alarm) {
 	} else {
 		lock_lose(lock, lock_cause(lock));
 	}
+}
+
+/* How much shorter than its lease a lock may be trusted before a node has said so: more than the
+ * drift that clocks may have, which is at most a tenth (docs/operations/reference.md). */
+#define DRIFT_MOST(lease) ((lease) / 8)
+
+void lock_shorten(struct pawl_lock *lock, span_ns lease) {
+	struct instant now = client_core_now(lock->client),
+		end = instant_add(now, lease - DRIFT_MOST(lease));
+	/* An extension that is under way is about the lease that is given up. */
+	renew_forget(lock);
+	lock_set_lease(lock, lease);
+	if (instant_left_short(now, end) < instant_left_short(now, lock->deadline)) {
+		lock->deadline = end;
+	}
+	lock_watch(lock);
 }
 
 static void lock_renew_at(struct pawl_lock *lock, int64_t boot_ns) {

@@ -55,7 +55,7 @@ static void locks_give_up(struct locks *locks) {
 /* All locks have one deadline in common, so they begin together, or are over together. */
 static void locks_begin(struct locks *locks, const struct pawl_call *call,
 	struct pawl_result *result) {
-	const bool crossed = call->crossed;
+	const bool crossed = call->crossed, outdated = call->outdated;
 	const char *why = NULL;
 	locks->lease = call->request->wire.core.lease;
 	for (size_t i = 0; i < locks->count; i++) {
@@ -64,8 +64,9 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call,
 			.mode = got->mode, .slots = got->slots, .slot_count = got->slot_count,
 			.deadline = result_box(result)->valid_until,
 			.connection = call->connection,
+			.order = request_copy_order(call->request),
 			.waited_long = result->waited_ms * SPAN_MS > locks->lease,
-			.crossed = crossed };
+			.crossed = crossed, .outdated = outdated };
 		struct pawl_lock *lock = locks->items[i];
 		locks->items[i] = NULL;
 		lock_take_lease(lock, call);

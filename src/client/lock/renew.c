@@ -96,7 +96,7 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 			renew_forget(lock);
 			/* docs/operations/change.md: locks stay held when max_lease is lowered. */
 			const bool shorter = outcome.error == PAWL_ETOOLONG
-				&& lock_shorten(lock, most);
+				&& lock_lower_lease(lock, most);
 			if (shorter || divide(b, take_result, outcome.error, lock)) {
 				list_append(&client->due, &lock->due);
 				client_core_kick(client);
@@ -149,13 +149,13 @@ static int batch_start(struct batch *b) {
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size },
 			.lock_id = lock->lock_id, .lease_ms = (uint32_t)(lock->lease / SPAN_MS),
 			.token = lock->token,
-			.bond = b->kind == RENEWAL_BINDS ? client->connection_number : 0,
+			.bond = b->kind == RENEWAL_BINDS ? client->connection_number : lock->order,
 			.slots = { lock->slots.w[0], lock->slots.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND,
 		.deadline_kept = b->kind != RENEWAL_BINDS, .locks = items, .lock_count = b->count,
 		.party = batch_party(b) };
-	struct call_start start = { .request = &request,
+	struct call_start start = { .request = &request, .orders = b->kind != RENEWAL_BINDS,
 		.timeout = longest_left(b, client_core_now(client)), .internal = true,
 		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };
 	int error = call_start(client, &start, NULL);

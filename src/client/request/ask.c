@@ -17,14 +17,22 @@ static bool for_programs(const struct pawl_request *r) {
 	return r->method != PAWL_WATCH && r->method != PAWL_UNWATCH && !bound;
 }
 
-int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done,
-	void *arg, struct pawl_call **out_call) {
-	if (!for_programs(request)) {
+/* Returns whether the request may be made with that. A handle counts its orders by itself. */
+static bool with_allowed(const struct pawl *client, const struct pawl_request *r,
+	const struct pawl_with *with) {
+	return !with || (request_with_valid(r, with)
+		&& !(with->order && client->handlers->lock_trusted(client, r->lock_id)));
+}
+
+int pawl_start_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with, pawl_done_fn *done, void *arg, struct pawl_call **out_call) {
+	if (!for_programs(request) || !with_allowed(client, request, with)) {
 		return PAWL_EINVAL;
 	}
 	struct pawl_call *call;
 	int error = call_start(client,
-		&(struct call_start){ .request = request, .end = end_for_program, .ctx = arg },
+		&(struct call_start){ .request = request, .with = with, .end = end_for_program,
+			.ctx = arg },
 		&call);
 	if (!error) {
 		call->done = done;
@@ -33,6 +41,11 @@ int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_don
 		}
 	}
 	return error;
+}
+
+int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done,
+	void *arg, struct pawl_call **out_call) {
+	return pawl_start_with(client, request, NULL, done, arg, out_call);
 }
 
 void pawl_cancel(struct pawl_call *take_call) {
@@ -50,8 +63,8 @@ static void on_waited(struct pawl_result *take_result, void *arg) {
 	*(struct waited *)arg = (struct waited){ .over = true, .result = take_result };
 }
 
-int pawl_call(struct pawl *client, const struct pawl_request *request,
-	struct pawl_result **out_result) {
+int pawl_call_with(struct pawl *client, const struct pawl_request *request,
+	const struct pawl_with *with, struct pawl_result **out_result) {
 	struct waited waited = { 0 };
 	struct pawl_call *call;
 	if (out_result) {
@@ -60,7 +73,7 @@ int pawl_call(struct pawl *client, const struct pawl_request *request,
 	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
-	int error = pawl_start(client, request, on_waited, &waited, &call);
+	int error = pawl_start_with(client, request, with, on_waited, &waited, &call);
 	if (error) {
 		return error;
 	}
@@ -76,4 +89,9 @@ int pawl_call(struct pawl *client, const struct pawl_request *request,
 		pawl_result_free(waited.result);
 	}
 	return error;
+}
+
+int pawl_call(struct pawl *client, const struct pawl_request *request,
+	struct pawl_result **out_result) {
+	return pawl_call_with(client, request, NULL, out_result);
 }

@@ -171,6 +171,12 @@ int call_start(struct pawl *client, const struct call_start *start, struct pawl_
 		.connection = client->connection_number, .end = start->end, .drop = start->drop,
 		.ctx = start->ctx };
 	list_init(&call->errands);
+	if (start->with) {
+		request_copy_with(request, start->with);
+	}
+	if (start->orders) {
+		request_copy_orders(request);
+	}
 	client->call_count++;
 	client->handlers->call_asked(call);
 	list_insert_before(start->internal ? client->queue.next : &client->queue, &call->link);
@@ -401,14 +407,20 @@ void calls_fail_all(struct pawl *client, int error) {
 
 /* ---- what nobody waits for ---- */
 
-void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+static void release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,
+	span_ns closes) {
 	struct client_request release = { .msgid = flight_draw_msgid(client),
 		.method = CLIENT_RELEASE,
-		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
-		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
+		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | (closes ? CLIENT_HAS_CLOSE : 0),
+		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size),
+			.closes = closes } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
 	/* If this does not fit, the lease runs out by itself. */
 	(void)client_request_encode(&release, &client->session->connection.out);
+}
+
+void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+	release_on_close(client, key, lock_id, 0);
 }
 
 static void release_all_on_close(struct pawl *client, const struct pawl_call *call) {
@@ -417,7 +429,8 @@ static void release_all_on_close(struct pawl *client, const struct pawl_call *ca
 		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
 		if (call->request->method == PAWL_RELEASE
 			|| !client->handlers->lock_trusted(holder, lock_id)) {
-			call_release_on_close(client, request_copy_key(call->request, i), lock_id);
+			release_on_close(client, request_copy_key(call->request, i), lock_id,
+				call->request->wire.core.closes);
 		}
 	}
 }
@@ -445,21 +458,28 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 	pawl_result_free(take_result);
 }
 
-void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+static void release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,
+	span_ns closes) {
 	if (client->handlers->lock_trusted(client, lock_id)) {
 		/* The program has repeated the lock_id of a lock that it holds. That lock must not
 		 * be taken away. */
 		return;
 	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
+	const struct pawl_with with = { .close_ms = (uint32_t)(closes / SPAN_MS) };
 	/* If this fails as well, the lease runs out by itself. */
 	(void)call_start(client,
-		&(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
+		&(struct call_start){ .request = &request, .with = &with, .internal = true,
+			.end = forget }, NULL);
+}
+
+void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+	release_quietly(client, key, lock_id, 0);
 }
 
 void calls_release_quietly(struct pawl *client, const struct request_copy *request) {
 	for (size_t i = 0; i < request_copy_locks(request); i++) {
-		call_release_quietly(client, request_copy_key(request, i),
-			request_copy_lock_id(request, i));
+		release_quietly(client, request_copy_key(request, i),
+			request_copy_lock_id(request, i), request->wire.core.closes);
 	}
 }

@@ -89,6 +89,10 @@ struct pawl_call {
 	 * So the answer to this call says nothing about the outcome of the other request. */
 	bool crossed;
 
+	/* This is an acquire, and the lease of a lock that it is for was shortened meanwhile. So
+	 * the answer does not say how long that lock may be trusted. */
+	bool outdated;
+
 	/* Called once, but not after a cancel. It takes the result. `sent_at` is the time at which
 	 * the request that was answered was sent. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
@@ -111,6 +115,12 @@ struct pawl_call {
 
 struct call_start {
 	const struct pawl_request *request;
+
+	/* What the request says besides; NULL: nothing. */
+	const struct pawl_with *with;
+
+	/* The session bindings in the request's list of locks to extend are orders. */
+	bool orders;
 
 	/* The time beyond wait_ms; 0 means what the request says. */
 	span_ns timeout;
@@ -152,7 +162,7 @@ void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pa
 /* Sends a release that nobody waits for, for a lock that may have been acquired without the caller
  * getting it. It may fail; then the lease runs out. */
 void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
-/* Does the same for all locks that an acquire asks for. */
+/* Does the same for all locks that an acquire asks for, or repeats a release. */
 void calls_release_quietly(struct pawl *client, const struct request_copy *request);
 
 /* ---- flight.c ---- */

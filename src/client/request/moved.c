@@ -217,11 +217,12 @@ static void take_whole(struct pawl_call *call, const struct pawl_call *asks,
 /* ---- some of the locks of an extension ---- */
 
 /* Returns the error of item i of the answer; NULL: it is not `moved`, or the lock is to be bound to
- * this connection. */
+ * this connection. (An order binds it to none.) */
 static const struct pawl_value *item_moved(const struct pawl_call *call,
 	const struct pawl_result *said, size_t i) {
 	const struct pawl_value *locks = pawl_value_get(said->tree, "locks");
-	return said->extended[i].error == PAWL_EMOVED && !call->request->wire.locks[i].binding
+	const struct client_lock *lock = &call->request->wire.locks[i];
+	return said->extended[i].error == PAWL_EMOVED && (!lock->binding || lock->ordered)
 		&& locks && locks->kind == PAWL_ARRAY && i < locks->count
 		? pawl_value_get(&locks->items[i], "error")
 		: NULL;
@@ -239,7 +240,8 @@ static struct request_copy *make_part(const struct pawl_call *call, const uint32
 		items[i] = (struct pawl_extend_item){ .key = { lock->key.data, lock->key.size },
 			.lease_ms = call->request->lease_open[places[i]] ? 0
 				: (uint32_t)(lock->lease / SPAN_MS),
-			.token = lock->token, .slots = { lock->numbers.w[0], lock->numbers.w[1] } };
+			.token = lock->token, .bond = lock->binding,
+			.slots = { lock->numbers.w[0], lock->numbers.w[1] } };
 		memcpy(items[i].lock_id.bytes, lock->lock_id.b, sizeof(items[i].lock_id.bytes));
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .locks = items, .lock_count = count,
@@ -248,6 +250,7 @@ static struct request_copy *make_part(const struct pawl_call *call, const uint32
 		memcpy(request.party.bytes, wire->party.b, sizeof(request.party.bytes));
 	}
 	if (items && request_copy_new(client->env.alloc, &request, &client->self, &part) == 0) {
+		request_copy_orders(part);
 		part->wire.trace = wire->trace;
 		part->wire.present |= wire->present & CLIENT_HAS_TRACE;
 	}

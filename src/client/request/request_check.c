@@ -93,6 +93,14 @@ static bool ids_valid(const struct pawl_request *r) {
 	return false;
 }
 
+bool request_with_valid(const struct pawl_request *r, const struct pawl_with *with) {
+	const bool one = r->method == PAWL_EXTEND && !r->locks,
+		acquire = r->method == PAWL_ACQUIRE && !r->terms.release_on_disconnect;
+	return (!with->close_ms || r->method == PAWL_RELEASE)
+		&& (!with->order || one || acquire)
+		&& (!with->shorten || (one && with->order));
+}
+
 int request_check(const struct pawl_request *r, const struct request_self *self, size_t *bytes) {
 	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_METHOD_LAST ||
 		!ids_valid(r)) {

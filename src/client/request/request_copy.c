@@ -346,6 +346,42 @@ int request_copy_new(const struct allocator *alloc, const struct pawl_request *r
 	return 0;
 }
 
+void request_copy_set_order(struct request_copy *request, uint32_t order) {
+	if (order > request_copy_order(request)) {
+		request->wire.present |= CLIENT_HAS_ORDER;
+		request->wire.core.ordered = true;
+		request->wire.core.binding = order;
+	}
+}
+
+/* The list behind the request is its own. */
+static struct client_lock *extended_locks(struct request_copy *request) {
+	return (struct client_lock *)(request + 1);
+}
+
+void request_copy_set_order_of(struct request_copy *request, size_t n, uint32_t order) {
+	extended_locks(request)[n].binding = order;
+	extended_locks(request)[n].ordered = true;
+}
+
+void request_copy_orders(struct request_copy *request) {
+	for (size_t i = 0; i < request->wire.lock_count; i++) {
+		extended_locks(request)[i].ordered = request->wire.locks[i].binding != 0;
+	}
+}
+
+uint32_t request_copy_order(const struct request_copy *request) {
+	return request->wire.core.ordered ? request->wire.core.binding : 0;
+}
+
+void request_copy_with(struct request_copy *request, const struct pawl_with *with) {
+	request->wire.present |= if_named(with->close_ms, CLIENT_HAS_CLOSE)
+		| if_named(with->shorten, CLIENT_HAS_SHORTEN);
+	request->wire.core.closes = (span_ns)with->close_ms * SPAN_MS;
+	request->wire.core.shorten = with->shorten;
+	request_copy_set_order(request, with->order);
+}
+
 static int draw(struct id128 *out) {
 	struct pawl_id lock_id;
 	if (pawl_id_new(&lock_id) != 0) {
@@ -379,8 +415,7 @@ void request_copy_set_lease(struct request_copy *request, span_ns lease) {
 	request->lease = lease;
 	for (size_t i = 0; i < request->wire.lock_count; i++) {
 		if (request->lease_open[i]) {
-			/* The list behind the request is its own. */
-			((struct client_lock *)(request + 1))[i].lease = lease;
+			extended_locks(request)[i].lease = lease;
 		}
 	}
 	if (!request->lease_open) {

@@ -56,6 +56,19 @@ uint32_t request_lock_items(struct permits numbers);
 /* Draws new lock_ids. Returns 0 or PAWL_EIO. */
 int request_copy_draw(struct request_copy *request);
 
+/* request_check.c: returns whether the method takes what is given besides. */
+bool request_with_valid(const struct pawl_request *request, const struct pawl_with *with);
+/* Adds what is given besides. */
+void request_copy_with(struct request_copy *request, const struct pawl_with *with);
+/* The request names this order, unless it names a greater one. */
+void request_copy_set_order(struct request_copy *request, uint32_t order);
+/* For an extension of several locks: sets the order of one of them; or says that all numbers of
+ * session bindings in it are orders. */
+void request_copy_set_order_of(struct request_copy *request, size_t n, uint32_t order);
+void request_copy_orders(struct request_copy *request);
+/* Returns the order that the request names; 0: none. */
+uint32_t request_copy_order(const struct request_copy *request);
+
 /* Returns whether the request may be sent again when its answer was lost. Repeats with the same
  * lock_id are safe (docs/protocol.md), but some methods must not be repeated. An update could undo
  * what others have written since. A transfer could find that its successor is gone, and could not

@@ -37,16 +37,41 @@ static void forget_result(struct pawl_call *call, struct pawl_result *take_resul
 
 /* Nobody waits for the answer. If this cannot be sent, the node goes on, and nobody gets what it
  * sends. */
-static void watch_unwatch(struct pawl_watch *watch) {
-	struct pawl *client = watch->client;
-	if (watch->number && client->state == CLIENT_CORE_READY && !client->dying) {
-		struct pawl_request request = { .method = PAWL_UNWATCH, .token = watch->number };
+static void end_at_node(struct pawl *client, uint64_t number) {
+	if (number && client->state == CLIENT_CORE_READY && !client->dying) {
+		struct pawl_request request = { .method = PAWL_UNWATCH, .token = number };
 		(void)call_start(client,
 			&(struct call_start){ .request = &request, .internal = true, .tied = true,
 				.end = forget_result },
 			NULL);
 	}
+}
+
+static void watch_unwatch(struct pawl_watch *watch) {
+	end_at_node(watch->client, watch->number);
 	watch_forget_number(watch);
+}
+
+/* The node watches, and nobody wants to know any more. */
+static void on_watched_in_vain(struct pawl_call *call, struct pawl_result *take_result,
+	void *client) {
+	(void)call;
+	if (!take_result->error) {
+		end_at_node(client, result_box(take_result)->watch);
+	}
+	pawl_result_free(take_result);
+}
+
+/* Gives up the request that is under way. */
+static void watch_give_up(struct pawl_watch *watch) {
+	struct pawl_call *call = watch->call;
+	watch->call = NULL;
+	if (call && call->request->method == PAWL_WATCH && call->last.session) {
+		call->end = on_watched_in_vain;
+		call->ctx = watch->client;
+	} else if (call) {
+		call_cancel(call);
+	}
 }
 
 static struct pawl_watch *find(const struct pawl *client, uint64_t number) {
@@ -65,10 +90,7 @@ static void watch_want(struct pawl_watch *watch) {
 
 /* What the program knows is of no use any more. Returns false if the watch is gone. */
 static bool watch_restart(struct pawl_watch *watch) {
-	if (watch->call) {
-		call_cancel(watch->call);
-		watch->call = NULL;
-	}
+	watch_give_up(watch);
 	watch_unwatch(watch);
 	watch->resumes = false;
 	watch_want(watch);
@@ -95,10 +117,7 @@ static void watch_pause(struct pawl_watch *watch) {
 }
 
 void watch_reread(struct pawl_watch *watch) {
-	if (watch->call) {
-		call_cancel(watch->call);
-		watch->call = NULL;
-	}
+	watch_give_up(watch);
 	watch_unwatch(watch);
 	watch->resumes = false;
 	watch_pause(watch);
@@ -386,9 +405,7 @@ static void watch_destroy(struct pawl_watch *watch) {
 
 void pawl_watch_free(struct pawl_watch *take_watch) {
 	if (take_watch) {
-		if (take_watch->call) {
-			call_cancel(take_watch->call);
-		}
+		watch_give_up(take_watch);
 		watch_unwatch(take_watch);
 		watch_destroy(take_watch);
 	}

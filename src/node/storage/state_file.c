@@ -65,14 +65,17 @@ static int state_problem(struct state_file *f, struct problem *problem, const ch
 }
 
 static int state_make_dir(struct state_file *f, struct problem *problem) {
-	if (mkdir(f->dir, 0700) == 0) {
-		char parent[SYNCED_PATH_MAX];
-		synced_path(parent, f->dir, "..");
-		return synced_dir(parent) == 0 ? 0
-			: state_problem(f, problem, "the directory above it cannot be synced", "");
-	}
-	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be created",
+	return mkdir(f->dir, 0700) == 0 || errno == EEXIST ? 0
+		: state_problem(f, problem, "cannot be created",
 		"create it with mode 0700, owned by the user who runs pawld");
+}
+
+/* Puts the name of the directory on the disk: this process has made it, or an earlier one that was
+ * killed. Who may not read the directory above has not made it. */
+static bool state_sync_parent(const struct state_file *f) {
+	char parent[SYNCED_PATH_MAX];
+	synced_path(parent, f->dir, "..");
+	return synced_dir(parent) == 0 || errno == EACCES;
 }
 
 /* Whoever can replace the state file can give this node an older one: it would forget its identity,
@@ -126,6 +129,9 @@ static int state_create(struct state_file *f, struct problem *problem) {
 	char path[SYNCED_PATH_MAX], made[SYNCED_PATH_MAX];
 	synced_path(path, f->dir, "state");
 	synced_path(made, f->dir, "state.new");
+	if (!state_sync_parent(f)) {
+		return state_problem(f, problem, "the directory above it cannot be synced", "");
+	}
 	f->fd = open(made, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->fd < 0) {
 		return state_problem(f, problem, "no file can be created in it", "");
@@ -186,13 +192,15 @@ static int state_load(struct state_file *f, struct state_slot *out, struct probl
 /* If the process was killed while it wrote, what was read may be in the kernel's memory only. The
  * next write goes to the other slot, which is the only one that is certainly on the disk. So the
  * slot that was read is put on the disk first: the same bytes go to the same place, and it does no
- * harm if they are torn. */
+ * harm if they are torn. The name of the file is put on the disk, too: the process may have been
+ * killed between its renaming and the sync of the directory. */
 static int state_make_sure(struct state_file *f, struct problem *problem) {
 	uint8_t bytes[STATE_SLOT_BYTES];
 	size_t size = state_encode(&f->now, bytes);
 	int error = state_put(f, bytes, size, (uint64_t)(f->next_slot ^ 1) * STATE_SLOT_BYTES);
-	return error ? state_problem(f, problem, "the state file cannot be written",
-		"is the disk full?") : 0;
+	return error == 0 && synced_dir(f->dir) == 0 ? 0
+		: state_problem(f, problem, "the state file cannot be written",
+			"is the disk full?");
 }
 
 static int state_check_owner(struct state_file *f, const struct state_slot *slot,

@@ -95,8 +95,8 @@ struct client_entry {
 	struct slice owner, value, identity;
 	struct ballot value_seq;
 	uint64_t token;
-	/* For how long a quorum has the lock, unless it is released or broken; and after how long
-	 * its lease is over, unless it is extended. */
+	/* For how long a quorum has the lock, unless it is released, shortened or broken; and after
+	 * how long its lease is over, unless it is extended. */
 	span_ns at_least, at_most;
 	/* What remains of the lease; the time since the lock was acquired; its lock delay; and,
 	 * with `closing`, how long the key stays closed. */

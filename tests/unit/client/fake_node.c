@@ -110,13 +110,12 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	n->last_lease = r->lock_count ? r->locks[0].lease : 0;
 	for (size_t i = 0; i < r->lock_count; i++) {
 		if (n->binding_count < sizeof(n->bindings) / sizeof(n->bindings[0])) {
+			n->ordered[n->binding_count] = r->locks[i].ordered;
 			n->bindings[n->binding_count++] = r->locks[i].binding;
 		}
-		int error = i % 2 == 1 ? n->error_of_item : 0;
-		if (r->locks[i].binding && n->unsure_binds) {
-			n->unsure_binds--;
-			error = PAWL_EUNSURE;
-		}
+		const bool unsure = r->locks[i].binding && n->unsure_binds;
+		n->unsure_binds -= unsure;
+		int error = unsure ? PAWL_EUNSURE : i % 2 == 1 ? n->error_of_item : 0;
 		error = n->lease_most && r->locks[i].lease > n->lease_most ? PAWL_ETOOLONG : error;
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id,
 			.limit = error == PAWL_ETOOLONG ? n->lease_most : 0,

@@ -92,8 +92,9 @@ struct fake_node {
 	/* The only one that waits for any key; NULL: nobody does. */
 	const char *waiter;
 	/* The session bindings that the locks of extensions named, in order, as far as there is
-	 * room. */
+	 * room, and which of them were named as orders. */
 	uint32_t bindings[8];
+	bool ordered[8];
 	size_t binding_count;
 	/* The next `unsure_binds` locks with a session binding are answered as perhaps lost
 	 * (PAWL_EUNSURE). */

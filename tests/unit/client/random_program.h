@@ -1,5 +1,4 @@
-/* random_program.h: a program that does at random whatever libpawl lets it do without blocking; for
- * test_client_random_calls.c. */
+/* random_program.h: a program that does at random whatever libpawl lets it do without blocking. */
 #ifndef PAWL_TESTS_RANDOM_PROGRAM_H
 #define PAWL_TESTS_RANDOM_PROGRAM_H
 
@@ -349,9 +348,9 @@ static void use_lock(struct world *w, struct held *h, struct place *p) {
 		note_started(w, pawl_lock_transfer_start(h->lock, draw_name(d), on_done, p));
 		break;
 	case 3: {
-		const bool last = h->entered == 1;
-		const int error = pawl_lock_release_start(take_one(h), on_done, p);
-		note_started(w, last ? error : PAWL_EINVAL);
+		const int stays = h->entered == 1 ? 0 : PAWL_EINVAL, error =
+			pawl_lock_release_closing_start(take_one(h), one_in(w, 2), on_done, p);
+		note_started(w, stays ? stays : error);
 		break;
 	}
 	case 4: {
@@ -361,10 +360,12 @@ static void use_lock(struct world *w, struct held *h, struct place *p) {
 		break;
 	}
 	case 5:
-		h->entered += pawl_lock_enter(h->lock) > 0;
+		note_started(w, (one_in(w, 2) ? pawl_lock_shorten_start : pawl_lock_extend_start)(
+			h->lock, draw_lease_ms(d), on_done, p, &p->call));
 		break;
 	default:
-		h->entered -= pawl_lock_leave(h->lock) > 0;
+		h->entered += one_in(w, 2) ? pawl_lock_enter(h->lock) > 0
+			: 0u - (pawl_lock_leave(h->lock) > 0);
 		break;
 	}
 }

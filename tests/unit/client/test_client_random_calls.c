@@ -95,7 +95,7 @@ static void block_with_lock(struct world *w, struct held *h, struct pawl_result 
 	const struct pawl_bytes expect = pawl_str("v");
 	struct pawl_lock *several[3];
 	size_t count = 0;
-	switch (below(w, 6)) {
+	switch (below(w, 8)) {
 	case 0:
 		(void)pawl_lock_update(h->lock, draw_bytes(d), one_in(w, 2) ? &expect : NULL,
 			result);
@@ -114,6 +114,12 @@ static void block_with_lock(struct world *w, struct held *h, struct pawl_result 
 			}
 		}
 		(void)pawl_locks_release(several, count);
+		break;
+	case 4:
+		(void)pawl_lock_shorten(h->lock, 1 + (uint32_t)below(w, 5000), result);
+		break;
+	case 5:
+		(void)pawl_lock_release_closing(take_one(h), (uint32_t)below(w, 5000));
 		break;
 	default:
 		(void)pawl_lock_release(take_one(h));

@@ -205,6 +205,27 @@ static void a_watch_may_be_freed_in_its_callback(void **state) {
 	rig_close(&r);
 }
 
+static void a_watch_that_is_freed_before_its_answer_ends_at_the_node_too(void **state) {
+	(void)state;
+	struct rig r;
+	struct seen s;
+	rig_open(&r, NULL);
+	begin(&r, &s, false);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	struct pawl_watch *second;
+	struct pawl_watch_options o = { .key = pawl_str("l"), .on_event = on_event, .arg = &s };
+	assert_int_equal(pawl_watch_start(r.client, &o, &second), 0);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_WATCH], 2);
+	pawl_watch_free(second);
+	r.nodes[0].mood = FAKE_ANSWERS;
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].unwatched, 1);
+	assert_true(pawl_watch_current(s.watch));
+	rig_close(&r);
+}
+
 static void a_refusal_for_good_ends_the_watch_and_one_that_may_pass_does_not(void **state) {
 	(void)state;
 	struct rig r;
@@ -290,6 +311,7 @@ UNIT(client_watches) {
 		cmocka_unit_test(an_overflow_at_the_node_is_told_once_and_then_the_present_state),
 		cmocka_unit_test(a_later_watch_goes_on_after_an_event_of_an_earlier_one),
 		cmocka_unit_test(a_watch_may_be_freed_in_its_callback),
+		cmocka_unit_test(a_watch_that_is_freed_before_its_answer_ends_at_the_node_too),
 		cmocka_unit_test(a_refusal_for_good_ends_the_watch_and_one_that_may_pass_does_not),
 		cmocka_unit_test(a_node_that_falls_silent_is_left_although_nothing_was_asked),
 		cmocka_unit_test(programs_cannot_send_the_requests_of_watches_themselves),

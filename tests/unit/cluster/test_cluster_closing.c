@@ -120,6 +120,24 @@ static void a_lock_that_was_released_so_does_not_come_back(void **state) {
 	take(s, 1, "k", stage_lock(2));
 }
 
+/* Reads show the lock_id of what keeps the key closed to whoever released the lock. */
+static void what_keeps_the_key_closed_is_not_acquired(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_true(close_after(s, 0, stage_lock(1), CLOSE));
+	struct id128 other = stage_lock(1);
+	for (size_t i = 0; i < sizeof other.b; i++) {
+		other.b[i] = (uint8_t)~other.b[i];
+	}
+	assert_int_equal(try(s, 0, other), PAWL_ELOST);
+	struct core_request r = stage_acquire("k", other, LEASE, 0);
+	r.wait = CLOSE / 2;
+	assert_int_not_equal(stage_do(s, 1, r), PAWL_OK);
+	assert_true(closed_for(s, 2) > 0 && closed_for(s, 2) <= CLOSE);
+	stage_wait(s, CLOSE + SOON);
+	take(s, 1, "k", stage_lock(2));
+}
+
 static void a_master_that_lacked_the_lock_closes_the_key_too(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
@@ -277,6 +295,7 @@ UNIT(cluster_closing) {
 		NAMED(a_repeated_release_does_not_keep_the_key_closed_for_longer),
 		NAMED(a_lock_that_was_lost_closes_nothing),
 		NAMED(a_lock_that_was_released_so_does_not_come_back),
+		NAMED(what_keeps_the_key_closed_is_not_acquired),
 		NAMED(a_master_that_lacked_the_lock_closes_the_key_too),
 		NAMED(a_master_that_hears_late_closes_the_key_for_what_is_left),
 		NAMED(fewer_than_a_quorum_that_close_the_key_are_an_error),

@@ -11,6 +11,7 @@
 /* These come behind the codec's F_LOCK_ID, which they leave alone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[64], file_path[128];
@@ -18,8 +19,30 @@ static char dir[64], file_path[128];
 static uint8_t disk[2 * STATE_SLOT_BYTES];
 /* While this is set no sync comes to its end. */
 static bool hangs;
+/* While this is set no sync of the state directory does. */
+static bool directory_hangs;
+/* How many syncs of the state directory, and of the one above, have come to their end. */
+static unsigned directories, parents;
 
-/* This stands in the place of the C library's function. */
+/* These stand in the place of the C library's functions. */
+int fsync(int fd) {
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		return hangs ? -1 : 0;
+	}
+	struct stat own;
+	if (stat(dir, &own) != 0 || own.st_ino != st.st_ino) {
+		parents++;
+		return 0;
+	}
+	if (directory_hangs) {
+		errno = EIO;
+		return -1;
+	}
+	directories++;
+	return 0;
+}
+
 int fdatasync(int fd) {
 	if (hangs) {
 		errno = EIO;
@@ -116,11 +139,45 @@ static void a_start_that_cannot_make_sure_fails(void **state) {
 	state_file_close(open_good(&d));
 }
 
+/* pawld is killed after it has renamed its new state file, and before it has synced the directory.
+ * The next start finds the file, whose name may be in the kernel's memory only. */
+static void a_start_puts_the_name_of_the_file_on_the_disk(void **state) {
+	(void)state;
+	struct durable d;
+	struct state_file *f;
+	struct problem problem = { "" };
+	directory_hangs = true;
+	assert_int_equal(state_file_open(dir, "c", "a", &f, &d, &problem), PAWL_EIO);
+	assert_int_equal(access(file_path, F_OK), 0);
+	assert_int_equal(state_file_open(dir, "c", "a", &f, &d, &problem), PAWL_EIO);
+	assert_non_null(strstr(problem.text, "the state file cannot be written"));
+	directory_hangs = false;
+	directories = 0;
+	state_file_close(open_good(&d));
+	assert_int_equal(directories, 1);
+}
+
+/* pawld is killed after it has made its state directory, and before it has synced the one above. */
+static void a_first_start_puts_the_name_of_the_directory_on_the_disk(void **state) {
+	(void)state;
+	struct durable d;
+	parents = 0;
+	state_file_close(open_good(&d));
+	assert_int_equal(parents, 1);
+	state_file_close(open_good(&d));
+	assert_int_equal(parents, 1);
+}
+
 UNIT(state_power) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_start_believes_nothing_that_is_not_on_the_disk,
 			make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(a_start_that_cannot_make_sure_fails, make_dir,
+			remove_dir),
+		cmocka_unit_test_setup_teardown(a_start_puts_the_name_of_the_file_on_the_disk,
+			make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			a_first_start_puts_the_name_of_the_directory_on_the_disk, make_dir,
 			remove_dir),
 	};
 	return cmocka_run_group_tests_name(group_name, tests, NULL, NULL);

@@ -62,7 +62,10 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // TryLock takes the lock if that is possible at once. Otherwise it returns ErrLocked.
 func (m *Mutex) TryLock(ctx context.Context) error {
 	return m.acquire(ctx, true, func(ctx context.Context) (got, error) {
-		l, err := m.s.client.TryLock(ctx, m.pfx, pawl.Lease(m.s.ttl))
+		l, err := m.s.client.Lock(ctx, m.pfx, pawl.Lease(m.s.ttl))
+		if errors.Is(err, pawl.ErrHeld) {
+			return got{}, nil
+		}
 		return got{lock: l}, err
 	})
 }

@@ -42,6 +42,7 @@ const (
 var (
 	errClosed   = errors.New("session: closed")
 	errOrphaned = errors.New("session: orphaned")
+	errNoClient = errors.New("session: the client is closed")
 )
 
 // Session is the owner of locks and leaderships. They all end with it. Any number of goroutines may
@@ -59,6 +60,8 @@ type Session struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	late    *time.Timer
+	// What the session held when it was orphaned.
+	orphans []*pawl.Lock
 }
 
 // entry is what a session has under one key.
@@ -106,6 +109,13 @@ func NewSession(client *pawl.Client, opts ...SessionOption) (*Session, error) {
 	s := &Session{client: client, ttl: time.Duration(o.ttl) * time.Second, entries: map[string]*entry{}}
 	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
 	context.AfterFunc(s.ctx, s.ended)
+	go func() {
+		select {
+		case <-client.Done():
+			s.cancel(errNoClient)
+		case <-s.ctx.Done():
+		}
+	}()
 	return s, nil
 }
 
@@ -118,12 +128,12 @@ func (s *Session) Ctx() context.Context { return s.ctx }
 
 // Done is closed when nothing of the session may be trusted any more: when one of its locks is given
 // up, which is a sixth of the TTL before somebody else can get it wherever that can be known, when
-// the client is closed while the session holds a lock, and when the session is closed, orphaned, or
-// its context is over. After a loss the other locks stay held for another sixth of the TTL, so that
+// the client is closed, and when the session is closed, orphaned, or its context is over. After a loss the other locks stay held for another sixth of the TTL, so that
 // the program can stop, and are released then.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Orphan ends the session without releasing what it holds: the keys become free when the TTL is over.
+// Orphan ends the session without releasing what it holds: nothing renews it any more, and the keys
+// become free when the TTL is over.
 func (s *Session) Orphan() { s.cancel(errOrphaned) }
 
 // Close ends the session and releases what it holds.
@@ -134,25 +144,29 @@ func (s *Session) Close() error {
 	return s.releaseAll(ctx)
 }
 
-// ended sees to it that the locks of a session that is over are released in the end.
+// ended sees to what becomes of the locks of a session that is over.
 func (s *Session) ended() {
 	cause := context.Cause(s.ctx)
-	if cause == errClosed {
-		return
-	}
-	after := s.ttl
-	if errors.Is(cause, pawl.ErrLost) {
-		after /= stoppingShare
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.entries) > 0 {
-		s.late = time.AfterFunc(after, func() { _ = s.releaseAll(context.Background()) })
+	switch {
+	case cause == errClosed:
+	case errors.Is(cause, pawl.ErrLost):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.entries) > 0 {
+			s.late = time.AfterFunc(s.ttl/stoppingShare, func() { _ = s.releaseAll(context.Background()) })
+		}
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.orphans = s.dropAll()
+		for _, lock := range s.orphans {
+			lock.Abandon()
+		}
 	}
 }
 
-func (s *Session) releaseAll(ctx context.Context) error {
-	s.mu.Lock()
+// dropAll forgets all locks, and returns them. With mu.
+func (s *Session) dropAll() []*pawl.Lock {
 	var locks []*pawl.Lock
 	for key, e := range s.entries {
 		if e.lock != nil {
@@ -163,6 +177,13 @@ func (s *Session) releaseAll(ctx context.Context) error {
 	if s.late != nil {
 		s.late.Stop()
 	}
+	return locks
+}
+
+func (s *Session) releaseAll(ctx context.Context) error {
+	s.mu.Lock()
+	locks := append(s.dropAll(), s.orphans...)
+	s.orphans = nil
 	s.mu.Unlock()
 	errs := make([]error, len(locks))
 	var all sync.WaitGroup

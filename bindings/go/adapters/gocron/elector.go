@@ -27,10 +27,17 @@ type Elector struct {
 }
 
 // NewElector takes part in the election of this name, in the background, with the options of a
-// candidate. Close it before the client.
+// candidate, until it or the client is closed.
 func NewElector(client *pawl.Client, election string, options ...pawl.LockOption) *Elector {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Elector{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		select {
+		case <-client.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	go e.run(ctx, client.Election(election, append([]pawl.LockOption{pawl.Label("gocron")}, options...)...))
 	return e
 }

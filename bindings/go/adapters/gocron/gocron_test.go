@@ -3,6 +3,8 @@ package pawlgocron_test
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,6 +162,50 @@ func TestASchedulerWhoseClockIsLateDoesNotRunTheFireAgain(t *testing.T) {
 	if _, err := server.Client(t).WaitUntil(t.Context(), "gocron/report", false); err != nil {
 		t.Fatal(err)
 	}
+	late.fire(t)
+	expect(t, late.outcome(t), gocron.Success)
+}
+
+// gated is a connection to a node that hears nothing while the gate is closed.
+type gated struct {
+	net.Conn
+	gate  *sync.RWMutex
+	knock chan<- struct{}
+}
+
+func (g gated) Write(b []byte) (int, error) {
+	if !g.gate.TryRLock() {
+		g.knock <- struct{}{}
+		g.gate.RLock()
+	}
+	defer g.gate.RUnlock()
+	return g.Conn.Write(b)
+}
+
+func TestASchedulerWhoseNodeIsLateDoesNotRunTheFireAgain(t *testing.T) {
+	server := pawltest.Start(t)
+	var gate sync.RWMutex
+	knock := make(chan struct{}, 100)
+	through := pawl.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return gated{conn, &gate, knock}, err
+	})
+	locker := func(options ...pawl.Option) gocron.SchedulerOption {
+		return gocron.WithDistributedLocker(pawlgocron.NewLocker(server.Client(t, options...)))
+	}
+	late := start(t, func() {}, locker(through))
+	early := start(t, func() {}, locker())
+	watcher := server.Client(t)
+	gate.Lock()
+	late.fire(t)
+	<-knock
+	early.fire(t)
+	expect(t, early.outcome(t), gocron.Success)
+	if _, err := watcher.WaitUntil(t.Context(), "gocron/report", false); err != nil {
+		t.Fatal(err)
+	}
+	gate.Unlock()
+	expect(t, late.outcome(t), gocron.Skip)
 	late.fire(t)
 	expect(t, late.outcome(t), gocron.Success)
 }

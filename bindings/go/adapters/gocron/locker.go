@@ -9,6 +9,7 @@ package pawlgocron
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,9 +25,10 @@ const (
 // An Option sets one thing of a Locker.
 type Option func(*Locker)
 
-// AtLeast keeps the lock of a fire for at least d, however soon the job ends, so that a scheduler
-// whose clock is late by less than d does not run the same fire again. Set it to more than clocks may
-// differ, and to at most half of the shortest time between two fires. The default is 500 ms.
+// AtLeast keeps the key of a fire closed for at least d, however soon the job ends, so that a scheduler
+// that is late by less than d does not run the same fire again: because of its clock, or because a
+// node answers late. A fire for which no node has answered within d is skipped. Set it to more than
+// clocks may differ, and to at most half of the shortest time between two fires. The default is 500 ms.
 func AtLeast(d time.Duration) Option { return func(l *Locker) { l.atLeast = d } }
 
 // Prefix sets what the keys begin with; the name of the job follows. The default is "gocron/".
@@ -58,10 +60,10 @@ func NewLocker(client *pawl.Client, options ...Option) *Locker {
 	return l
 }
 
-// Lock takes the lock of one run of the job. It does not wait: if another scheduler has it, or the
-// nodes cannot be reached, gocron skips this fire and tells the listener AfterLockError why.
+// Lock takes the lock of one run of the job. It does not wait: if another scheduler has it, or no
+// node answers within AtLeast, gocron skips this fire and tells the listener AfterLockError why.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	lock, err := l.client.Lock(ctx, l.prefix+job, append([]pawl.LockOption{pawl.Label("gocron")}, l.options...)...)
+	lock, err := l.acquire(ctx, l.prefix+job)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +71,23 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	defer l.mu.Unlock()
 	l.held[job] = lock
 	return &run{locker: l, job: job, lock: lock, ends: time.Now().Add(l.atLeast)}, nil
+}
+
+// acquire acquires the key within AtLeast: by then another scheduler may have run the fire and
+// released the key.
+func (l *Locker) acquire(ctx context.Context, key string) (*pawl.Lock, error) {
+	options := append([]pawl.LockOption{pawl.Label("gocron")}, l.options...)
+	if l.atLeast == 0 {
+		return l.client.Lock(ctx, key, options...)
+	}
+	within, cancel := context.WithTimeout(ctx, l.atLeast)
+	defer cancel()
+	lock, err := l.client.Lock(within, key, options...)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("pawlgocron: no node has answered within AtLeast (%v), so another scheduler "+
+			"may have run this fire: %w", l.atLeast, err)
+	}
+	return lock, err
 }
 
 // Held returns the lock of the run of this job that is under way in this process; nil: there is
@@ -88,7 +107,7 @@ type run struct {
 	ends   time.Time
 }
 
-// Unlock releases the lock, or has it released when AtLeast is over.
+// Unlock releases the lock. The key stays closed until AtLeast is over, also if this process ends.
 func (r *run) Unlock(ctx context.Context) error {
 	r.locker.mu.Lock()
 	if r.locker.held[r.job] == r.lock {
@@ -96,11 +115,5 @@ func (r *run) Unlock(ctx context.Context) error {
 	}
 	r.locker.mu.Unlock()
 	// The context is that of the job, and canceled when the scheduler stops.
-	ctx = context.WithoutCancel(ctx)
-	left := time.Until(r.ends)
-	if left <= 0 {
-		return r.lock.Release(ctx)
-	}
-	time.AfterFunc(left, func() { _ = r.lock.Release(ctx) })
-	return nil
+	return r.lock.ReleaseAndClose(context.WithoutCancel(ctx), max(0, time.Until(r.ends)))
 }

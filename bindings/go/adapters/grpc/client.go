@@ -8,7 +8,6 @@ package pawlgrpc
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,19 +23,12 @@ import (
 // TokenKey is the key of the metadata that carries the token.
 var TokenKey = strings.ToLower(pawl.TokenHeader)
 
-type lockKey struct{}
-
-// NewContext returns a context for calls that write under the lock.
-func NewContext(ctx context.Context, lock *pawl.Lock) context.Context {
-	return context.WithValue(ctx, lockKey{}, lock)
-}
-
 // Writes selects the calls that write, by the full name of their method: /package.Service/Method.
 type Writes func(method string) bool
 
 // UnaryClientInterceptor returns a write gate. A call that writes is refused with
 // codes.FailedPrecondition, and with a *pawl.LostError in the error, if the lock of its context
-// (NewContext) was given up or is valid for less than the margin: the longest time that a write can
+// (pawl.NewContext, or that of a function of Client.Do) was given up or is valid for less than the margin: the longest time that a write can
 // take, pauses included. Otherwise it carries the present token, and ends with the validity that the
 // lock has at this moment, or when the lock is lost. Then the error has its usual code, and
 // pawl.ErrLost in it: the write may have been done. Other calls pass as they are.
@@ -48,12 +40,12 @@ func UnaryClientInterceptor(writes Writes, margin time.Duration) grpc.UnaryClien
 		if !writes(method) {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		g := &gate{lockOf(ctx), method, margin}
-		valid, err := g.pass()
+		g := &gate{pawl.FromContext(ctx), method, margin}
+		token, valid, err := g.pass()
 		if err != nil {
 			return err
 		}
-		guarded, cancel := context.WithTimeout(g.outgoing(ctx), valid)
+		guarded, cancel := context.WithTimeout(outgoing(ctx, token), valid)
 		defer cancel()
 		defer context.AfterFunc(g.lock.Context(), cancel)()
 		err = invoke(guarded, method, req, reply, cc, opts...)
@@ -73,11 +65,12 @@ func StreamClientInterceptor(writes Writes, margin time.Duration) grpc.StreamCli
 		if !writes(method) {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		g := &gate{lockOf(ctx), method, margin}
-		if _, err := g.pass(); err != nil {
+		g := &gate{pawl.FromContext(ctx), method, margin}
+		token, _, err := g.pass()
+		if err != nil {
 			return nil, err
 		}
-		guarded, cancel := context.WithCancel(g.outgoing(ctx))
+		guarded, cancel := context.WithCancel(outgoing(ctx, token))
 		stop := context.AfterFunc(g.lock.Context(), cancel)
 		end := sync.OnceFunc(func() { stop(); cancel() })
 		stream, err := streamer(guarded, desc, cc, method, opts...)
@@ -91,42 +84,31 @@ func StreamClientInterceptor(writes Writes, margin time.Duration) grpc.StreamCli
 	}
 }
 
-func lockOf(ctx context.Context) *pawl.Lock {
-	lock, _ := ctx.Value(lockKey{}).(*pawl.Lock)
-	return lock
-}
-
 type gate struct {
 	lock   *pawl.Lock
 	method string
 	margin time.Duration
 }
 
-// pass returns for how long a write may take that is sent now.
-func (g *gate) pass() (time.Duration, error) {
+// pass returns what pawl.Lock.Gate does, with a status in the error.
+func (g *gate) pass() (token uint64, valid time.Duration, err error) {
 	if g.lock == nil {
-		return 0, status.Errorf(codes.FailedPrecondition,
-			"%s writes, and its context has no lock: use pawlgrpc.NewContext", g.method)
+		return 0, 0, status.Errorf(codes.FailedPrecondition,
+			"%s writes, and its context has no lock: use pawl.NewContext", g.method)
 	}
-	valid := g.lock.Valid()
-	if err := g.lock.Err(); err != nil {
-		return 0, refusal(codes.FailedPrecondition, err.Error(), err)
+	if token, valid, err = g.lock.Gate(g.margin); err != nil {
+		return 0, 0, refusal(codes.FailedPrecondition, err.Error(), err)
 	}
-	if valid == 0 || valid < g.margin {
-		err := &pawl.LostError{Key: g.lock.Key(), Token: g.lock.Token(), Left: valid}
-		return 0, refusal(codes.FailedPrecondition, fmt.Sprintf(
-			"the lock on %q is valid for %v only, and a write needs %v", err.Key, valid, g.margin), err)
-	}
-	return valid, nil
+	return token, valid, nil
 }
 
-func (g *gate) outgoing(ctx context.Context) context.Context {
+func outgoing(ctx context.Context, token uint64) context.Context {
 	said, _ := metadata.FromOutgoingContext(ctx)
 	said = said.Copy()
 	if said == nil {
 		said = metadata.MD{}
 	}
-	said.Set(TokenKey, strconv.FormatUint(g.lock.Token(), 10))
+	said.Set(TokenKey, strconv.FormatUint(token, 10))
 	return metadata.NewOutgoingContext(ctx, said)
 }
 
@@ -164,7 +146,7 @@ type guardedStream struct {
 
 // SendMsg sends the message if that is allowed. Otherwise the stream is ended.
 func (s *guardedStream) SendMsg(m any) error {
-	if _, err := s.gate.pass(); err != nil {
+	if _, _, err := s.gate.pass(); err != nil {
 		s.end()
 		return err
 	}

@@ -72,7 +72,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	write := func() error {
-		_, err := ledger.Check(pawlgrpc.NewContext(ctx, lock), &grpc_health_v1.HealthCheckRequest{})
+		_, err := ledger.Check(pawl.NewContext(ctx, lock), &grpc_health_v1.HealthCheckRequest{})
 		return err
 	}
 	fmt.Println("while it is held:", status.Code(write()))

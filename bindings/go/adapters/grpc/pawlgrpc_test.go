@@ -162,7 +162,7 @@ func TestAWriteUnderALockPasses(t *testing.T) {
 	_, address := serve(t)
 	cc := gated(t, address, time.Second)
 	l := lock(t, pawltest.Start(t).Client(t))
-	ctx := metadata.AppendToOutgoingContext(pawlgrpc.NewContext(t.Context(), l), "other", "x")
+	ctx := metadata.AppendToOutgoingContext(pawl.NewContext(t.Context(), l), "other", "x")
 	must(t, call(ctx, cc, writeMethod, "w"))
 	stream := open(t, ctx, cc)
 	must(t, exchange(stream, "one"))
@@ -192,7 +192,7 @@ func TestAWriteUnderALockThatWasReleasedIsRefused(t *testing.T) {
 	_, address := serve(t)
 	cc := gated(t, address, 0)
 	l := lock(t, pawltest.Start(t).Client(t))
-	ctx := pawlgrpc.NewContext(t.Context(), l)
+	ctx := pawl.NewContext(t.Context(), l)
 	stream := open(t, ctx, cc)
 	must(t, exchange(stream, "one"))
 	must(t, l.Release(t.Context()))
@@ -208,7 +208,7 @@ func TestAWriteThatNeedsMoreThanTheLockHasLeftIsRefused(t *testing.T) {
 	_, address := serve(t)
 	cc := gated(t, address, time.Minute)
 	l := lock(t, pawltest.Start(t).Client(t), pawl.Lease(10*time.Second))
-	err := call(pawlgrpc.NewContext(t.Context(), l), cc, writeMethod, "w")
+	err := call(pawl.NewContext(t.Context(), l), cc, writeMethod, "w")
 	refused(t, err, codes.FailedPrecondition, true)
 	var lost *pawl.LostError
 	if !errors.As(err, &lost) || lost.Key != "ledger" || lost.Left == 0 {
@@ -223,7 +223,7 @@ func TestAWriteIsGivenUpWithItsLock(t *testing.T) {
 	c := pawltest.Start(t).Client(t)
 	l := lock(t, c)
 	wrote := make(chan error)
-	go func() { wrote <- call(pawlgrpc.NewContext(context.Background(), l), cc, writeMethod, "hang") }()
+	go func() { wrote <- call(pawl.NewContext(context.Background(), l), cc, writeMethod, "hang") }()
 	<-service.hangs
 	must(t, l.Release(t.Context()))
 	refused(t, <-wrote, codes.Canceled, true)
@@ -247,7 +247,7 @@ func TestAWriteEndsWithTheValidityOfItsLock(t *testing.T) {
 	l := lock(t, pawltest.Start(t).Client(t), pawl.Lease(20*time.Second))
 	// What the program itself says in the metadata stays, but not a token of its own.
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "other", "x", pawlgrpc.TokenKey, "1")
-	must(t, call(pawlgrpc.NewContext(ctx, l), cc, writeMethod, "w"))
+	must(t, call(pawl.NewContext(ctx, l), cc, writeMethod, "w"))
 	if token := said.Get(pawlgrpc.TokenKey); len(said.Get("other")) != 1 || len(token) != 1 ||
 		token[0] != strconv.FormatUint(l.Token(), 10) {
 		t.Errorf("the metadata is %v", said)
@@ -273,7 +273,7 @@ func TestTheServiceRefusesAHolderWhoseSuccessorHasBeenThere(t *testing.T) {
 	must(t, exchange(old, "one again"))
 	must(t, first.Release(t.Context()))
 	l := lock(t, c)
-	must(t, call(pawlgrpc.NewContext(t.Context(), l), gated(t, address, 0), writeMethod, "new"))
+	must(t, call(pawl.NewContext(t.Context(), l), gated(t, address, 0), writeMethod, "new"))
 	err := call(token(stale), cc, writeMethod, "late")
 	refused(t, err, codes.FailedPrecondition, false)
 	if !strings.Contains(err.Error(), "token "+stale) {

@@ -24,8 +24,7 @@ func Example() {
 	ctx, span := provider.Tracer("job").Start(context.Background(), "job")
 
 	client, err := pawl.Dial(ctx, pawl.WithEndpoints(server.Endpoint),
-		pawl.WithHooks(pawlotel.Hooks(pawlotel.WithTracerProvider(provider))),
-		pawl.WithTrace(pawlotel.Traceparent(ctx)))
+		pawl.WithHooks(pawlotel.Hooks(pawlotel.WithTracerProvider(provider))))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,5 +42,6 @@ func Example() {
 	// Output:
 	// pawl ping
 	// pawl acquire
+	// pawl release
 	// job
 }

@@ -1,7 +1,6 @@
 // Package pawlotel makes OpenTelemetry spans of what a client of Pawl does.
 //
-//	client, err := pawl.Dial(ctx, pawl.WithHooks(pawlotel.Hooks()),
-//		pawl.WithTrace(pawlotel.Traceparent(ctx)))
+//	client, err := pawl.Dial(ctx, pawl.WithHooks(pawlotel.Hooks()))
 package pawlotel
 
 import (
@@ -52,8 +51,9 @@ func WithAttributes(attributes ...attribute.KeyValue) Option {
 }
 
 // Hooks returns hooks that make a span of each request, from the call to its end, waiting included:
-// a child of the span in the context of the call, of the kind client, named "pawl METHOD". A request
-// that is refused because somebody else holds the key, or whose wait is over, has the attribute
+// a child of the span in the context of the call, of the kind client, named "pawl METHOD". The nodes are
+// told the span as the traceparent of the request, and write it into their logs and audit files. What the
+// client does by itself, such as renewals, makes no spans. A request that is refused because somebody else holds the key, or whose wait is over, has the attribute
 // pawl.code, and no error: that is an answer. Any other error is one of the span.
 //
 // A lock that is lost is a span of its own, "pawl lost", without a parent and with an error.
@@ -76,13 +76,14 @@ func (t *tracing) with(attributes ...attribute.KeyValue) trace.SpanStartEventOpt
 	return trace.WithAttributes(append(slices.Clone(t.attributes), attributes...)...)
 }
 
-func (t *tracing) request(ctx context.Context, method, key string) func(error) {
-	attributes := []attribute.KeyValue{MethodAttribute.String(method)}
-	if key != "" {
-		attributes = append(attributes, KeyAttribute.String(key))
+func (t *tracing) request(ctx context.Context, r *pawl.Request) func(error) {
+	attributes := []attribute.KeyValue{MethodAttribute.String(r.Method)}
+	if r.Key != "" {
+		attributes = append(attributes, KeyAttribute.String(r.Key))
 	}
-	_, span := t.tracer.Start(ctx, "pawl "+method, trace.WithSpanKind(trace.SpanKindClient),
+	ctx, span := t.tracer.Start(ctx, "pawl "+r.Method, trace.WithSpanKind(trace.SpanKindClient),
 		t.with(attributes...))
+	r.Trace = Traceparent(ctx)
 	return func(err error) {
 		if err != nil {
 			fail(span, err)
@@ -119,9 +120,9 @@ func (t *tracing) lost(l *pawl.LostError) {
 	span.End()
 }
 
-// Traceparent returns the traceparent of the span in the context, for pawl.WithTrace: the client hands
-// it to the nodes with every request, and they write it into their logs and audit files. It is empty
-// if there is no span.
+// Traceparent returns the traceparent of the span in the context, for pawl.WithTrace: the client hands it
+// to the nodes with every request that has no span of its own, such as a renewal. It is empty if there is
+// no span.
 func Traceparent(ctx context.Context) string {
 	s := trace.SpanContextFromContext(ctx)
 	if !s.IsValid() {

@@ -85,8 +85,8 @@ func TestAKeyThatIsHeldIsAnAnswerAndNoError(t *testing.T) {
 	_, err := server.Client(t, pawl.WithOwner("one")).Lock(t.Context(), "k")
 	must(t, err)
 	c := server.Client(t, pawl.WithHooks(pawlotel.Hooks(pawlotel.WithTracerProvider(provider))))
-	if l, err := c.TryLock(t.Context(), "k"); l != nil || err != nil {
-		t.Fatal(l, err)
+	if _, err = c.Lock(t.Context(), "k"); !errors.Is(err, pawl.ErrHeld) {
+		t.Fatal(err)
 	}
 	span := find(t, kept, "pawl acquire")
 	if span.Status.Code != codes.Unset || value(span, pawlotel.CodeAttribute) != "held" ||
@@ -162,7 +162,42 @@ func (c tapped) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func TestTheNodeIsToldTheTrace(t *testing.T) {
+func (w *wire) has(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Contains(w.sent.Bytes(), []byte(text))
+}
+
+func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return tapped{conn, w}, err
+}
+
+func TestTheNodeIsToldTheSpanOfEachRequest(t *testing.T) {
+	leak.Check(t)
+	kept, provider := recording(t)
+	var w wire
+	c := pawltest.Start(t).Client(t, pawl.WithDialer(w.dial), pawl.WithHooks(pawlotel.Hooks(pawlotel.WithTracerProvider(provider))))
+	l, err := c.Lock(t.Context(), "k", pawl.Lease(time.Minute))
+	must(t, err)
+	must(t, l.Extend(t.Context(), 0))
+	must(t, l.Shorten(t.Context(), 30*time.Second))
+	_, err = l.Update(t.Context(), []byte("v"))
+	must(t, err)
+	must(t, l.Release(t.Context()))
+	spans := kept.GetSpans()
+	if len(spans) != 6 { // with the ping
+		t.Errorf("%v", spans.Snapshots())
+	}
+	for i, method := range []string{"ping", "acquire", "extend", "extend", "update", "release"} {
+		of := trace.ContextWithSpanContext(context.Background(), spans[i].SpanContext)
+		if spans[i].Name != "pawl "+method || !w.has(pawlotel.Traceparent(of)) {
+			t.Errorf("the nodes are not told the span %s", spans[i].Name)
+		}
+	}
+}
+
+func TestTheNodeIsToldTheTraceOfTheClient(t *testing.T) {
 	leak.Check(t)
 	_, provider := recording(t)
 	ctx, span := provider.Tracer("test").Start(t.Context(), "job")
@@ -173,16 +208,10 @@ func TestTheNodeIsToldTheTrace(t *testing.T) {
 		t.Errorf("the traceparent is %q and not %q", trace, want)
 	}
 	var w wire
-	c := pawltest.Start(t).Client(t, pawl.WithTrace(trace), pawl.WithDialer(
-		func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return tapped{conn, &w}, err
-		}))
+	c := pawltest.Start(t).Client(t, pawl.WithTrace(trace), pawl.WithDialer(w.dial))
 	_, err := c.Lock(t.Context(), "k")
 	must(t, err)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !bytes.Contains(w.sent.Bytes(), []byte(trace)) {
+	if !w.has(trace) {
 		t.Error("the traceparent was not sent")
 	}
 	if trace := pawlotel.Traceparent(t.Context()); trace != "" {

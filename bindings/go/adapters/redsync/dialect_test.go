@@ -1,15 +1,10 @@
 package pawlredsync_test
 
 import (
-	"bufio"
 	"errors"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"example.org/pawl"
 	pawlredsync "example.org/pawl/adapters/redsync"
 	"example.org/pawl/pawltest"
 	"github.com/go-redsync/redsync/v4"
@@ -17,48 +12,11 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 )
 
-// startWithRedis starts a node that clients of Redis reach, too, and returns both addresses.
-func startWithRedis(t *testing.T) (endpoint, redis string) {
-	t.Helper()
-	program, err := pawltest.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "--dev", "--listen", "127.0.0.1:0", "--listen-redis", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
-	for lines := bufio.NewScanner(out); redis == "" && lines.Scan(); {
-		if address, ok := strings.CutPrefix(lines.Text(), "endpoint: "); ok {
-			endpoint = address
-		}
-		if address, ok := strings.CutPrefix(lines.Text(), "clients of Redis: "); ok {
-			redis = address
-		}
-	}
-	if endpoint == "" || redis == "" {
-		t.Fatalf("pawld --dev did not say where it listens")
-	}
-	return endpoint, redis
-}
-
 // A program may also keep its Redis client, and change only the address.
 func TestRedsyncOverARedisClientExcludesThePool(t *testing.T) {
-	endpoint, address := startWithRedis(t)
-	client, err := pawl.Dial(t.Context(), pawl.WithEndpoints(endpoint))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	connection := goredislib.NewClient(&goredislib.Options{Addr: address})
+	server := pawltest.Start(t, "--listen-redis", "127.0.0.1:0")
+	client := server.Client(t)
+	connection := goredislib.NewClient(&goredislib.Options{Addr: server.Redis})
 	defer connection.Close()
 	pools := []*redsync.Redsync{redsync.New(pawlredsync.NewPool(client)), redsync.New(goredis.NewPool(connection))}
 	for i, rs := range pools {

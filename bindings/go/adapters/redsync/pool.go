@@ -3,14 +3,14 @@
 //	rs := redsync.New(pawlredsync.NewPool(client))
 //
 // The key of a lock is the name of the mutex, and its value that of the mutex, as for clients of
-// Redis whose address is a node of Pawl: both exclude each other.
+// Redis whose address is a node of Pawl: both exclude each other. As there, a lock belongs to no process:
+// nothing renews it, and whoever knows the value can extend and unlock it.
 package pawlredsync
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"example.org/pawl"
@@ -21,9 +21,6 @@ import (
 type Pool struct {
 	client  *pawl.Client
 	options []pawl.LockOption
-
-	mu    sync.Mutex
-	taken map[name]*taken
 }
 
 // name is a lock as redsync knows it.
@@ -31,8 +28,7 @@ type name struct{ key, value string }
 
 // NewPool returns a Pool for redsync.New. The options are added to each lock.
 func NewPool(client *pawl.Client, options ...pawl.LockOption) *Pool {
-	return &Pool{client: client, taken: make(map[name]*taken),
-		options: append([]pawl.LockOption{pawl.Label("redsync")}, options...)}
+	return &Pool{client: client, options: append([]pawl.LockOption{pawl.Label("redsync")}, options...)}
 }
 
 // Get returns a connection whose requests are bounded by the context.
@@ -43,11 +39,9 @@ func (p *Pool) Get(ctx context.Context) (redis.Conn, error) {
 	return &conn{p, ctx}, nil
 }
 
-func (p *Pool) find(n name) *taken {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken[n]
-}
+// leaseOf returns the lease behind an expiry. It is longer by 1 %, so that it ends after what redsync
+// counts, whichever of two clocks is faster.
+func leaseOf(expiry time.Duration) time.Duration { return expiry + expiry/99 + time.Millisecond }
 
 // conn is a redis.Conn.
 type conn struct {
@@ -74,11 +68,14 @@ func (c *conn) Set(key, _ string) (bool, error) {
 // SetNX acquires the key until the expiry is over.
 func (c *conn) SetNX(key, value string, expiry time.Duration) (bool, error) {
 	options := append([]pawl.LockOption{pawl.Lease(leaseOf(expiry)), pawl.Value([]byte(value))}, c.pool.options...)
-	lock, err := c.pool.client.TryLock(c.ctx, key, options...)
-	if err != nil || lock == nil {
+	lock, err := c.pool.client.Lock(c.ctx, key, options...)
+	switch {
+	case errors.Is(err, pawl.ErrHeld):
+		return false, nil
+	case err != nil:
 		return false, err
 	}
-	c.pool.keep(name{key, value}, lock, expiry)
+	lock.Abandon()
 	return true, nil
 }
 
@@ -92,10 +89,7 @@ func (c *conn) PTTL(key string) (time.Duration, error) {
 		return -2, nil
 	}
 	left := entry.Holder.ValidAtLeast
-	if t := c.pool.find(name{key, string(entry.Holder.Value)}); t != nil {
-		left = min(left, t.left())
-	}
-	return left, nil
+	return max(0, left-left/100-time.Millisecond), nil // leaseOf, the other way round
 }
 
 // The scripts of redsync, by their SHA1.
@@ -154,35 +148,31 @@ func (c *conn) Eval(script *redis.Script, keysAndArgs ...any) (any, error) {
 	return c.touch(n, expiry)
 }
 
-// owner reads who holds the key: yes if the lock has the value, and then its lock_id.
-func (c *conn) owner(n name) (int64, string, error) {
+// find reads who holds the key: yes if the lock has the value, and then what is known of it.
+func (c *conn) find(n name) (int64, pawl.Holder, error) {
 	entry, err := c.pool.client.Get(c.ctx, n.key, pawl.Quorum())
-	switch {
+	switch holder := entry.Holder; {
 	case err != nil:
-		return no, "", err
+		return no, holder, err
 	case !entry.Held:
-		return gone, "", nil
-	case string(entry.Holder.Value) != n.value:
-		return no, "", nil
-	case entry.Holder.LockID == "":
-		return no, "", fmt.Errorf("pawlredsync: the lock %q with this value belongs to another identity", n.key)
+		return gone, holder, nil
+	case string(holder.Value) != n.value:
+		return no, holder, nil
+	case holder.LockID == "":
+		return no, holder, fmt.Errorf("pawlredsync: the lock %q with this value belongs to another identity", n.key)
+	default:
+		return yes, holder, nil
 	}
-	return yes, entry.Holder.LockID, nil
 }
 
 // delete releases the lock if it has the value, whichever process has taken it.
 func (c *conn) delete(n name) (any, error) {
-	if t := c.pool.find(n); t != nil {
-		if err := t.release(c.ctx); !errors.Is(err, pawl.ErrLost) {
-			return yes, err
-		}
-	}
-	owns, lockID, err := c.owner(n)
+	owns, holder, err := c.find(n)
 	if owns != yes || err != nil {
 		return owns, err
 	}
 	answer, err := c.pool.client.Call(c.ctx, "release",
-		map[string]any{"key": n.key, "lock_id": lockID, "expect": []byte(n.value)})
+		map[string]any{"key": n.key, "lock_id": holder.LockID, "expect": []byte(n.value)})
 	switch {
 	case errors.Is(err, pawl.ErrMismatch):
 		return no, nil
@@ -194,20 +184,25 @@ func (c *conn) delete(n name) (any, error) {
 	return yes, nil
 }
 
-// touch lets the lock end when the expiry is over, counted from now.
+// touch lets the lock end when the expiry is over, counted from now, also if that is sooner than before.
 func (c *conn) touch(n name, expiry time.Duration) (any, error) {
-	if t := c.pool.find(n); t != nil {
-		err := t.extend(c.ctx, expiry)
-		if errors.Is(err, pawl.ErrLost) {
-			return no, nil
-		}
-		return yes, err
+	owns, holder, err := c.find(n)
+	if owns != yes || err != nil {
+		return no, err
 	}
-	owns, _, err := c.owner(n)
-	if owns == yes && err == nil {
-		err = fmt.Errorf("pawlredsync: the lock %q was taken by another process, which alone can extend it", n.key)
+	lease := leaseOf(expiry)
+	// Nobody counts how often the lease was shortened, so each request names the number after the
+	// greatest one that masters report (docs/protocol/writes.md, Shorten).
+	params := map[string]any{"key": n.key, "lock_id": holder.LockID, "lease_ms": lease.Milliseconds(),
+		"token": holder.Token, "order": holder.Order + 1, "deadline_kept": false}
+	if holder.OrderSettled && lease < holder.ValidAtLeast {
+		params["shorten"] = true
 	}
-	return no, err
+	_, err = c.pool.client.Call(c.ctx, "extend", params)
+	if errors.Is(err, pawl.ErrLost) || errors.Is(err, pawl.ErrNotFound) {
+		return no, nil
+	}
+	return yes, err
 }
 
 // retake is touch, or takes the lock if nobody holds it.

@@ -12,6 +12,9 @@ import (
 // it.
 const roundPause = 500 * time.Millisecond
 
+// tlsAlert is the first byte of a server that has not understood a client without TLS.
+const tlsAlert int64 = 0x15
+
 // message handles a message of a node.
 func (e *Engine) message(l *Link, message any) {
 	list, ok := message.([]any)
@@ -29,12 +32,14 @@ func (e *Engine) message(l *Link, message any) {
 	case isInt && kind == 1 && len(list) == 4:
 		msgid, ok := list[1].(int64)
 		if !ok || msgid < 0 || msgid > 1<<32-1 {
-			l.fail(fault.New("protocol", "the answer does not follow Pawl's protocol"))
+			l.fail(notPawl())
 			return
 		}
 		e.response(l, uint32(msgid), list[2], list[3])
+	case message == any(tlsAlert) && !l.talked && !l.endpoint.TLS:
+		l.fail(fault.New("tls", "this is a port with TLS: write tls:// before the host"))
 	default:
-		l.fail(fault.New("protocol", "the answer does not follow Pawl's protocol"))
+		l.fail(notPawl())
 	}
 }
 
@@ -63,11 +68,18 @@ func (e *Engine) response(l *Link, msgid uint32, refusal, result any) {
 	}
 	c := f.call
 	found, isMap := result.(map[string]any)
-	if f == c.before && (refused != nil || c.binds() || !isMap && result != nil) {
-		// The node that was left refuses, and the next one may do better. Or it has granted a lock
-		// that must end with the present connection, and not with the one that was left.
+	if f == c.before && (refused != nil || c.binds() || c.Method == "watch" || !isMap && result != nil) {
+		// The node that was left refuses, and the next one may do better. Or what it has granted
+		// belongs to the connection that was left: a lock that ends with it, or a watch.
 		e.land(f)
 		c.before = nil
+		return
+	}
+	if c.Method == "watch" && l != e.link && refused == nil {
+		e.land(f)
+		c.flight = nil
+		e.queue = slices.Insert(e.queue, 0, c)
+		e.kick()
 		return
 	}
 	if !f.waits && l == e.link {
@@ -134,7 +146,7 @@ func (e *Engine) leaveOut(l *Link, c *Call, err *fault.Error) bool {
 	switch {
 	case err.Code != "bad_request":
 		return false
-	case err.Field == "trace" && e.Trace != "" && c.untraced != l.Number:
+	case err.Field == "trace" && e.traceOf(c) != "" && c.untraced != l.Number:
 		l.knowsTrace, c.untraced = false, l.Number
 		return true
 	case (err.Field == "party" || err.Field == "election") && c.Params.Get(err.Field) != nil:

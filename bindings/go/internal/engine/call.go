@@ -42,6 +42,10 @@ type Call struct {
 	Drawn bool
 	// Connection is the number of the only connection on which the call may be sent; 0: any.
 	Connection int
+	// Order is how often the lease was shortened of the lock that is acquired again under its lock_id.
+	Order int
+	// Trace is the traceparent; empty: that of the client.
+	Trace string
 	// Holder is the lock in whose name a transfer is made.
 	Holder any
 	// Sends is how many times it was sent, but for those that had no effect.
@@ -155,7 +159,7 @@ func (c *Call) body(l *Link, now clock.Instant, trace string) msgpack.Map {
 	}
 	if c.binds() {
 		// After a repeat over another connection the end of the earlier one must not end the lock.
-		said = append(said, msgpack.Pair{Name: "bond", Value: l.Number})
+		said = append(said, msgpack.Pair{Name: "bond", Value: l.Number + c.Order})
 	}
 	return append(said, c.Params...)
 }

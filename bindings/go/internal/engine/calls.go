@@ -116,10 +116,14 @@ func (e *Engine) Cancel(c *Call) {
 	}
 }
 
-// LetGo begins a release, which nothing stops before the lease is over. With the lock.
-func (e *Engine) LetGo(key, lockID string, lease time.Duration) *Call {
-	c := &Call{Method: "release", Timeout: max(lease, e.Timeout),
+// LetGo begins a release, which nothing stops before the lease is over. It keeps the key closed for so
+// long. With the lock.
+func (e *Engine) LetGo(key, lockID string, lease, closing time.Duration, trace string) *Call {
+	c := &Call{Method: "release", Timeout: max(lease, e.Timeout), Trace: trace,
 		Params: msgpack.Map{{Name: "key", Value: []byte(key)}, {Name: "lock_id", Value: lockID}}}
+	if closing > 0 {
+		c.Params = append(c.Params, msgpack.Pair{Name: "close_ms", Value: int64((closing + time.Millisecond - 1) / time.Millisecond)})
+	}
 	c.OnDone = func(Answer, *fault.Error) { delete(e.releases, c) }
 	e.releases[c] = true
 	e.Start(c)
@@ -133,7 +137,7 @@ func (e *Engine) ReleaseAll(c *Call) {
 	for _, lock := range c.Locks() {
 		key, _ := lock.Get("key").([]byte)
 		if id, ok := lock.Get("lock_id").(string); ok {
-			e.LetGo(string(key), id, time.Duration(lease)*time.Millisecond)
+			e.LetGo(string(key), id, time.Duration(lease)*time.Millisecond, 0, c.Trace)
 		}
 	}
 }
@@ -234,7 +238,7 @@ func (e *Engine) send(l *Link, c *Call) {
 		}
 	}
 	now := e.Clock.Now()
-	data, err := msgpack.Append(nil, []any{0, e.msgid, c.Method, []any{c.body(l, now, e.Trace)}})
+	data, err := msgpack.Append(nil, []any{0, e.msgid, c.Method, []any{c.body(l, now, e.traceOf(c))}})
 	if err != nil {
 		c.finish(Answer{}, fault.New("bad_argument", "the request cannot be sent: %s", err))
 		return
@@ -250,6 +254,14 @@ func (e *Engine) send(l *Link, c *Call) {
 	l.send(data)
 	l.silence.Sent(c.waits, f.at)
 	l.setAlarm()
+}
+
+// traceOf returns the traceparent of a call; empty: it has none.
+func (e *Engine) traceOf(c *Call) string {
+	if c.Trace != "" {
+		return c.Trace
+	}
+	return e.Trace
 }
 
 // underWay returns the flights over this connection that are their calls' last ones, in the order

@@ -157,7 +157,7 @@ func (e *Engine) visit(ep endpoint.Endpoint) (*fault.Error, bool) {
 	e.dropSpare()
 	e.returns.stop()
 	hint := ""
-	if !last.talked {
+	if !last.talked && last.down.Code != "protocol" && last.down.Code != "tls" {
 		hint = last.endpoint.Hint()
 	}
 	why = e.named(last.endpoint, last.down, hint)

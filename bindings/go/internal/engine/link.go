@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -104,16 +103,20 @@ func hangUp(err error) bool {
 }
 
 func readError(err error) *fault.Error {
-	var alert tls.AlertError
 	switch {
 	case errors.Is(err, msgpack.ErrFormat):
-		return fault.New("protocol", "the answer does not follow Pawl's protocol")
-	case errors.As(err, &alert):
-		return fault.New("tls", "%s", err.Error())
+		return notPawl()
+	case alertOf(err) != nil:
+		return fault.New("tls", "%s", tlsText(err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fault.New("unreachable", "the node has closed the connection")
 	}
 	return fault.New("unreachable", "%s", err.Error())
+}
+
+func notPawl() *fault.Error {
+	return fault.New("protocol", "the answer does not follow Pawl's protocol: is this the client port of "+
+		"a Pawl node?")
 }
 
 func (l *Link) write() {

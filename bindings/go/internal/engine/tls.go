@@ -74,6 +74,10 @@ func (f *TLSFiles) read() (*tls.Config, error) {
 	if f.Cert == "" && f.Key == "" {
 		return config, nil
 	}
+	if f.Cert == "" || f.Key == "" {
+		return nil, errors.New("a certificate and its key must be given together: " +
+			"WithTLSFiles, or PAWL_CERT and PAWL_CERT_KEY")
+	}
 	own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", f.Cert, f.Key, err)
@@ -102,11 +106,52 @@ func (f *TLSFiles) wrap(ctx context.Context, conn net.Conn, host string) (net.Co
 			return nil, fault.New("unreachable", "the handshake took too long")
 		}
 		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "read" && op.Err != nil && !errors.As(err, new(tls.AlertError)) {
+		if errors.As(err, &op) && op.Op == "read" {
 			return nil, fault.New("unreachable", "%s", err.Error())
 		}
-		return nil, fault.New("tls", "%s%s", err.Error(), f.problem)
+		return nil, fault.New("tls", "%s%s", tlsText(err), f.problem)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return secure, nil
+}
+
+const rejected = "the node rejects this client's certificate: the node's log says why"
+
+// alerts has what the alerts of a node mean, by the text that crypto/tls has for each.
+var alerts = map[string]string{
+	"tls: certificate required": "the node requires a client certificate: give one and its key " +
+		"(WithTLSFiles, or PAWL_CERT and PAWL_CERT_KEY)",
+	"tls: unknown certificate authority": "this client's certificate is not signed by an authority " +
+		"that the node trusts: does it belong to this cluster?",
+	"tls: revoked certificate": "the node rejects this client's certificate, which is revoked: use " +
+		"another one (pawl cert client NAME)",
+	"tls: expired certificate": "this client's certificate has expired: issue a new one (pawl cert " +
+		"client NAME), or check the clock of the node",
+	"tls: bad certificate":                rejected,
+	"tls: unknown certificate":            rejected,
+	"tls: unsupported certificate":        rejected,
+	"tls: protocol version not supported": "the server there does not speak TLS 1.3",
+}
+
+// alertOf returns the alert that the other side has sent, or nil. crypto/tls has no type for it: a
+// tls.AlertError is of QUIC only.
+func alertOf(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "remote error" {
+		return op.Err
+	}
+	return nil
+}
+
+// tlsText returns a sentence for an error of TLS, which says what to do if that is known.
+func tlsText(err error) string {
+	if alert := alertOf(err); alert != nil {
+		if text := alerts[alert.Error()]; text != "" {
+			return text
+		}
+	}
+	if errors.As(err, new(tls.RecordHeaderError)) {
+		return "what is there does not speak TLS; for a port without TLS leave out tls://"
+	}
+	return err.Error()
 }

@@ -32,12 +32,22 @@ func New(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message, with the code in front of it.
+// Error returns the message, with the code in front of it, and then the field and the limit.
 func (e *Error) Error() string {
-	if e.Message == "" {
-		return "pawl: " + e.Code
+	text := "pawl: " + e.Code
+	if e.Message != "" {
+		text += ": " + e.Message
 	}
-	return "pawl: " + e.Code + ": " + e.Message
+	if e.Field != "" {
+		text += " (" + e.Field + ")"
+	}
+	switch {
+	case e.Limit == 0:
+		return text
+	case e.Code == "too_long":
+		return fmt.Sprintf("%s; at most %v", text, e.Limit)
+	}
+	return fmt.Sprintf("%s; at least %v", text, e.Limit)
 }
 
 // Is returns whether the target is an error with the same code, such as pawl.ErrHeld.

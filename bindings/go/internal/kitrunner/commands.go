@@ -20,7 +20,7 @@ var commands map[string]doing
 func init() {
 	commands = map[string]doing{
 		"hello": hello, "connect": connect, "close": closeClient, "lock": lock, "locks": locks,
-		"extend": extend, "token": token, "valid": valid, "check": check, "release": release,
+		"extend": extend, "shorten": shorten, "token": token, "valid": valid, "check": check, "release": release,
 		"forget": forget, "downgrade": downgrade, "update": update, "transfer": transfer,
 		"ask_release": askRelease, "get": get, "waiters": waiters, "explain": explain,
 		"campaign": campaign, "proclaim": proclaim, "leader": leader, "observe": observe,
@@ -162,6 +162,15 @@ func extend(r *runner, ctx context.Context, c command) (told, error) {
 	})
 }
 
+func shorten(r *runner, ctx context.Context, c command) (told, error) {
+	return withLock(r, c, func(l *pawl.Lock) (told, error) {
+		if err := l.Shorten(ctx, c.ms("lease_ms")); err != nil {
+			return nil, err
+		}
+		return told{"valid_ms": l.Valid().Milliseconds()}, nil
+	})
+}
+
 func token(r *runner, _ context.Context, c command) (told, error) {
 	return withLock(r, c, func(l *pawl.Lock) (told, error) {
 		return told{"token": strconv.FormatUint(l.Token(), 10)}, nil
@@ -203,7 +212,7 @@ func release(r *runner, ctx context.Context, c command) (told, error) {
 	if h.set != nil {
 		err = h.set.Release(ctx)
 	} else {
-		err = h.lock.Release(ctx)
+		err = h.lock.ReleaseAndClose(ctx, c.ms("close_ms"))
 	}
 	if errors.Is(err, pawl.ErrLost) {
 		return told{"released": false}, nil

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
 
@@ -16,7 +17,7 @@ from .._lock.wanted import Wanted
 from .._request.result import Entry, Explanation, Page, Waiter
 from .block import Block
 from .election import Election
-from .lock import Lock, LockSet, LostFn, contain, for_box
+from .lock import Box, Lock, LockSet, LostFn, contain
 from .runner import Runner
 from .watch import Watch
 
@@ -250,11 +251,10 @@ class Client(Block):
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay,
                           release_on_disconnect, label, warn, renew, party)
-        box: List[Lock] = []
-        lost, asked = for_box(box, on_lost, "on_lost"), for_box(box, on_asked, "on_asked")
+        box = Box()
+        lost, asked = box.call(on_lost, "on_lost"), box.call(on_asked, "on_asked")
         inner = self._runner.do(lambda: aio.Lock(self._client, key, options, lost, asked))
-        box.append(Lock(self._runner, inner))
-        return box[0]
+        return box.put(Lock(self._runner, inner))
 
     def locks(
         self,
@@ -278,17 +278,19 @@ class Client(Block):
         `lock`. on_lost gets the lock that is lost."""
         options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay,
                           release_on_disconnect, label, warn, party=party)
-        box: List[LockSet] = []
         wanted = contain(on_lost, "on_lost")
+        kept: Callable[[], Optional[LockSet]] = lambda: None
 
         def lost(inner: aio.Lock, error: PawlError) -> None:
-            if wanted is not None:
-                wanted(box[0][inner.key], error)
+            locks = kept()
+            if wanted is not None and locks is not None:
+                wanted(locks[inner.key], error)
 
         made = self._runner.do(lambda: aio.LockSet(self._client, keys, options,
-                                                     lost if wanted is not None else None))
-        box.append(LockSet(self._runner, made))
-        return box[0]
+                                                   lost if wanted is not None else None))
+        locks = LockSet(self._runner, made)
+        kept = weakref.ref(locks)
+        return locks
 
     def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
               since: Optional[bytes] = None) -> Watch:

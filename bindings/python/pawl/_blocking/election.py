@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Iterator, List, Optional, Type
+from typing import Iterator, Optional, Type
 
 from .. import aio
 from .._election.observe import Leader
 from .._env.arguments import Bytes
 from .._env.errors import ClosedError
-from .lock import Lock, LostFn, for_box
+from .lock import Box, Lock, LostFn
 from .runner import Runner
 
 
@@ -104,11 +104,10 @@ class Election:
                  on_lost: Optional[LostFn] = None) -> Leadership:
         """Waits to be elected: for `wait` seconds, or for ever. If the time is over it raises
         WaitTimeoutError, or HeldError if `wait` is 0."""
-        box: List[Leadership] = []
-        lost = for_box(box, on_lost, "on_lost")
+        box = Box()
+        lost = box.call(on_lost, "on_lost")
         inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=lost))
-        box.append(Leadership(self._runner, inner))
-        return box[0].acquire()
+        return box.put(Leadership(self._runner, inner)).acquire()
 
     def observe(self) -> Leaders:
         """Returns an iterator of leaders: `for leader in election.observe()`."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Iterator, Optional, Tuple, Type, TypeVar, Union
 
 from .. import aio
 from .._env.arguments import Bytes, check_callback
@@ -115,11 +115,15 @@ class Lock(_Held):
 
     The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look
     at `valid`. If the lock was lost while the body ran, the end of the `with` raises the cause.
+
+    A lock that the program does not keep is released within about a second after Python has found
+    that, with a ResourceWarning and a line in the log of `pawl`.
     """
 
-    def __init__(self, runner: Runner, lock: aio.Lock) -> None:
+    def __init__(self, runner: Runner, lock: aio.Lock, part_of: Optional[LockSet] = None) -> None:
         super().__init__(runner)
-        self._lock = lock
+        # Whoever keeps one lock of a set keeps the set.
+        self._lock, self._part_of = lock, part_of
 
     def _target(self) -> aio.Lock:
         return self._lock
@@ -196,8 +200,8 @@ class Lock(_Held):
     def shorten(self, lease: float) -> None:
         """Makes the lease end within so many seconds from now, and from now on renews the lock for
         that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
-        outcome. After an error the key may be closed to others until the earlier end. A lock with
-        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        outcome. After an error the key may be closed to others until the earlier end. Nodes of
+        release 0.2.0 refuse it."""
         self._runner.run(self._lock.shorten, lease)
 
     def transfer(self, to: Bytes) -> None:
@@ -230,7 +234,7 @@ class LockSet(_Held):
     def __init__(self, runner: Runner, locks: aio.LockSet) -> None:
         super().__init__(runner)
         self._locks = locks
-        self._each = {lock.key: Lock(runner, lock) for lock in locks}
+        self._each = {lock.key: Lock(runner, lock, self) for lock in locks}
 
     def _target(self) -> aio.LockSet:
         return self._locks
@@ -247,6 +251,10 @@ class LockSet(_Held):
     def __len__(self) -> int:
         return len(self._each)
 
+    def shorten(self, lease: float) -> None:
+        """Shortens all of them; see Lock.shorten. Raises the first error."""
+        self._runner.run(self._locks.shorten, lease)
+
     def release(self) -> None:
         """Stops trusting all of them at once, and then releases them. Once this has begun, no
         cancellation and no interrupt stops the releases."""
@@ -257,14 +265,31 @@ class LockSet(_Held):
 R = TypeVar("R")
 
 
-def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]],
-            what: str) -> Optional[Callable[[Any, Any], R]]:
-    """Returns a callback that gets the blocking object instead of the asynchronous one."""
-    check_callback(function, what)
-    if function is None:
-        return None
-    wanted = function
-    return contain(lambda inner, said: wanted(box[0], said), what)
+class Box:
+    """Has a blocking lock for the callbacks of the asynchronous one, and does not keep it."""
+
+    def __init__(self) -> None:
+        self.lock: Callable[[], Optional[Lock]] = lambda: None
+
+    def put(self, lock: L) -> L:
+        self.lock = weakref.ref(lock)
+        return lock
+
+    def call(self, function: Optional[Callable[[Any, Any], object]],
+             what: str) -> Optional[Callable[[Any, Any], None]]:
+        """Returns a callback that gets the blocking lock instead of the asynchronous one. Once the
+        program has dropped the lock, it is not called."""
+        check_callback(function, what)
+        if function is None:
+            return None
+        wanted = function
+
+        def call(inner: Any, said: Any) -> None:
+            lock = self.lock()
+            if lock is not None:
+                wanted(lock, said)
+
+        return contain(call, what)
 
 
 def contain(function: Optional[Callable[[Any, Any], R]],

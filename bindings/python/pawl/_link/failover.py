@@ -7,7 +7,8 @@ import asyncio
 import ssl
 from typing import Any, AsyncIterator, Callable, List, Optional, Tuple, Union
 
-from .._env.errors import ClosedError, PawlError, TlsError, UnreachableError, WaitTimeoutError
+from .._env.errors import (ClosedError, PawlError, ProtocolError, TlsError, UnreachableError,
+                           WaitTimeoutError)
 from .._env.tasks import background
 from .endpoint import Endpoint
 from .endpoint_list import EndpointList, expand
@@ -217,8 +218,7 @@ class Failover:
             self._spare.drop()
             self._returning = False
             last.close()
-        reason = self._named(last.endpoint, gone,
-                             "" if last.talked else last.endpoint.silence_hint)
+        reason = self._why(last, gone)
         self.on_lost(last, reason)
         return reason, last.talked
 
@@ -291,8 +291,11 @@ class Failover:
 
     def why_gone(self, link: Link) -> PawlError:
         """Returns why a connection is gone."""
-        return self._named(link.endpoint, link.down.result(),
-                           "" if link.talked else link.endpoint.silence_hint)
+        return self._why(link, link.down.result())
+
+    def _why(self, link: Link, error: PawlError) -> PawlError:
+        silent = not link.talked and not isinstance(error, (ProtocolError, TlsError))
+        return self._named(link.endpoint, error, link.endpoint.silence_hint if silent else "")
 
     # ---- a silent node ----
 

@@ -42,6 +42,12 @@ class LeasedLock:
         # How often its lease was shortened (docs/client-protocol.md, shorten).
         self._order = 0
 
+    @property
+    def _version(self) -> Tuple[str, int]:
+        """What an answer has to be about: once the lease was shortened, no answer to an earlier
+        request counts."""
+        return self._lock_id, self._order
+
     def _left(self) -> int:
         """Returns for how many nanoseconds the lock may still be trusted."""
         if self._suspended or isinstance(self._cause, LostError):

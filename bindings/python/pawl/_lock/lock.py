@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
+import logging
 import os
+import warnings
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from weakref import ReferenceType, ref
 
 from .._env import clock
 from .._env.arguments import EXCLUSIVE, SHARED, Bytes, check_callback, to_bytes, to_ms
@@ -43,6 +47,9 @@ class Lock(LeasedLock, Holding):
     When the lock is lost, the body of the `async with` is canceled, `warn` seconds before the lease
     is over if that can be known, and the statement raises the cause: LostError, NoQuorumError,
     UnreachableError, ... Without an `async with`, use `valid`, `check()` or `on_lost`.
+
+    A lock that the program does not keep is released within about a second after Python has found
+    that, with a ResourceWarning and a line in the log of `pawl`.
     """
 
     def __init__(
@@ -167,8 +174,10 @@ class Lock(LeasedLock, Holding):
         # A client that has waited for a long time extends at once (docs/protocol.md, What the
         # holder may count on).
         connection = grant.connection if self._options.release_on_disconnect else 0
-        self._client._keeper.add(self, grant.waited_ms * clock.MS > self._lease, connection)
         self._start_listening()
+        self._client._keeper.add(self, grant.waited_ms * clock.MS > self._lease, connection,
+                                 functools.partial(_drop, self._client, self._key, self._lock_id,
+                                                   self._lease / clock.SECOND, self._listener))
 
     def _claim(self) -> Dict[str, Any]:
         which = {"mode": SHARED} if self._mode == SHARED else self._mode_params
@@ -197,19 +206,12 @@ class Lock(LeasedLock, Holding):
     def _start_listening(self) -> None:
         if self._listens() and self._listener is None:
             self._ear = Watch(self._client._watches, key=self._key, lasts=True)
-            self._listener = background(self._listen(self._ear))
+            self._listener = background(_listen(ref(self), self._ear))
 
     def _stop_listening(self) -> None:
         if self._listener is not None:
             self._listener.cancel()
             self._listener = self._ear = None
-
-    async def _listen(self, ear: Watch) -> None:
-        with contextlib.suppress(PawlError):
-            async with ear:
-                async for event in ear:
-                    if event.type == "asked" and self._acquired and self._cause is None:
-                        self._asked(Asked(event.by, event.to, event.priority))
 
     def _asked(self, asked: Asked) -> None:
         if self._on_asked is not None:
@@ -306,18 +308,20 @@ class Lock(LeasedLock, Holding):
     async def shorten(self, lease: float) -> None:
         """Makes the lease end within so many seconds from now, and from now on renews the lock for
         that long, if it is renewed. `valid` falls at once, before any node is asked, whatever the
-        outcome. After an error the key may be closed to others until the earlier end. A lock with
-        release_on_disconnect cannot be shortened. Nodes of release 0.2.0 refuse it."""
+        outcome. After an error the key may be closed to others until the earlier end. Nodes of
+        release 0.2.0 refuse it."""
         lease_ms = to_ms(lease, "lease")
+        self._check_shorten(lease_ms)
+        await self._client._keeper.shorten([self], lease_ms)
+
+    def _check_shorten(self, lease_ms: int) -> None:
         self.check()
-        if self._options.release_on_disconnect:
-            raise ValueError("shorten: a lock with release_on_disconnect keeps its lease")
         if not 0 < lease_ms * clock.MS <= self._lease:
             raise ValueError("shorten: the lease is %g seconds, and becomes no longer, nor 0" % (
                 self._lease / clock.SECOND))
-        if self._suspended:
-            raise BusyError("the lock is just being transferred")
-        await self._client._keeper.shorten(self, lease_ms)
+        if self._suspended or self._claiming:
+            raise BusyError("the lock is just being %s: call shorten again later" % (
+                "transferred" if self._suspended else "bound to another connection"))
 
     async def transfer(self, to: Bytes) -> None:
         """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.
@@ -360,3 +364,27 @@ class Lock(LeasedLock, Holding):
             self._forget()
         if not result.get("transferred", True):
             raise LostError()
+
+
+async def _listen(listens: ReferenceType[Lock], ear: Watch) -> None:
+    """Hears in the name of a lock who asks for it. This does not keep the lock."""
+    with contextlib.suppress(PawlError):
+        async with ear:
+            async for event in ear:
+                lock = listens()
+                if (event.type == "asked" and lock is not None and lock._acquired
+                        and lock._cause is None):
+                    lock._asked(Asked(event.by, event.to, event.priority))
+                del lock
+
+
+def _drop(client: Holder, key: bytes, lock_id: str, lease: float,
+          listener: Optional[asyncio.Task[None]]) -> None:
+    """Releases a lock that the program has dropped while it was held."""
+    if listener is not None:
+        listener.cancel()
+    client._calls.let_go(key, lock_id, lease)
+    said = "a lock was dropped without a release, and is released now: %r" % key
+    logging.getLogger("pawl").warning(said)
+    # This may raise, as the program's filters say.
+    client._loop.call_soon(warnings.warn, said, ResourceWarning)

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
-from .._env.arguments import Bytes, check_callback, to_bytes
+from .._env.arguments import Bytes, check_callback, to_bytes, to_ms
 from .._env.errors import PawlError, ProtocolError
 from .._request.call import new_lock_id
 from .acquire import acquire
@@ -88,6 +88,13 @@ class LockSet(Holding):
 
     def _begin_release(self) -> List[asyncio.Future[Any]]:
         return [release for lock in self for release in lock._begin_release()]
+
+    async def shorten(self, lease: float) -> None:
+        """Shortens all of them; see Lock.shorten. Raises the first error."""
+        lease_ms = to_ms(lease, "lease")
+        for lock in self:
+            lock._check_shorten(lease_ms)
+        await self._client._keeper.shorten(list(self), lease_ms)
 
     async def release(self) -> None:
         """Stops trusting all of them at once, and then releases them. Once this has begun, no

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import (
-    Any, Callable, Coroutine, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple,
-)
+from typing import Any, Callable, Coroutine, Dict, List, Optional, Set, Tuple
+from weakref import ReferenceType, ref
 
 from .._env import clock
 from .._env.errors import (
@@ -19,64 +18,23 @@ from .._env.tasks import background
 from .._link.link import Link
 from .._request.call import Answer, Call
 from .._request.calls import Calls
+from .extension import How, batches, item
 from .leased import LeasedLock
 from .session_binding import SessionBindings
 from .wanted import Wanted
 
-# One request to extend has at most so many locks, objects and bytes of keys: a node reads 65,536
-# objects and 4 MiB. A lock is a map of up to six pairs, one of which lists its permit numbers
-# (src/client/request/request_copy.h has the same bounds).
-BATCH_MAX = 1000
-BATCH_OBJECTS, OBJECTS_OF_LOCK = (1 << 16) - 256, 1 + 2 * 6
-BATCH_BYTES = 3 << 20
 RETRY_LEAST = 10 * clock.MS
 # The loop's own clock stands still while the machine sleeps. So the two clocks that count are read
 # at least once in this many seconds.
 NAP_LONGEST = 1.0
 
 
-class _How(NamedTuple):
-    """How an extension is sent. Extensions of the same kind go into one request."""
-
-    # The number of the only connection that may carry it, for locks that are bound to that
-    # connection or are to be bound to it; 0: any connection.
-    connection: int
-    # The extension binds the locks to that connection, so it is not sent with deadline_kept
-    # (docs/protocol.md, Release on disconnect).
-    binds: bool
-
-
-def _batches(locks: List[LeasedLock]) -> Iterator[List[LeasedLock]]:
-    """Yields the locks in lists that fit into one request each."""
-    batch: List[LeasedLock] = []
-    objects = size = 0
-    for lock in locks:
-        own = OBJECTS_OF_LOCK + len(lock._slots)
-        if batch and (len(batch) == BATCH_MAX or objects + own > BATCH_OBJECTS
-                      or size + len(lock._key) > BATCH_BYTES):
-            yield batch
-            batch, objects, size = [], 0, 0
-        batch.append(lock)
-        objects, size = objects + own, size + len(lock._key)
-    if batch:
-        yield batch
-
-
-def _item(lock: LeasedLock) -> Dict[str, Any]:
-    item = {"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // clock.MS,
-            "token": lock._token}
-    if lock._slots:
-        item["slots"] = list(lock._slots)
-    if lock._order:
-        item["order"] = lock._order
-    return item
-
-
 class Keeper:
     def __init__(self, calls: Calls) -> None:
         self._calls, self._failover = calls, calls.failover
         self._loop = asyncio.get_running_loop()
-        self._locks: Dict[LeasedLock, None] = {}
+        # The locks, which this does not keep, each with what releases it once nobody keeps it.
+        self._locks: Dict[ReferenceType[LeasedLock], Callable[[], object]] = {}
         self._bindings = SessionBindings(self.lose)
         self._timer: Optional[asyncio.TimerHandle] = None
         self._shortest = 0
@@ -91,14 +49,17 @@ class Keeper:
 
     def bound(self) -> bool:
         """Returns whether some lock must have a connection that it is bound to."""
-        return any(lock._binding and lock._renew for lock in self._locks)
+        return any(lock._binding and lock._renew for lock in self.locks())
 
     def locks(self) -> List[LeasedLock]:
-        return list(self._locks)
+        return [lock for lock in (kept() for kept in self._locks) if lock is not None]
 
-    def add(self, lock: LeasedLock, at_once: bool, connection: int) -> None:
-        """Begins to renew the lock, which is bound to the connection of that number; 0: to none."""
-        self._locks[lock] = None
+    def add(self, lock: LeasedLock, at_once: bool, connection: int,
+            drop: Callable[[], object]) -> None:
+        """Begins to renew the lock, which is bound to the connection of that number; 0: to none.
+        drop: is called within a second after nobody keeps the lock any more, unless it was removed
+        before."""
+        self._locks[ref(lock)] = drop
         lock._binding = 0
         if connection:
             self._bindings.begin(lock, connection)
@@ -108,11 +69,23 @@ class Keeper:
         self._arm()
 
     def remove(self, lock: LeasedLock) -> None:
-        if lock in self._locks:
-            del self._locks[lock]
+        if self._has(lock):
+            del self._locks[ref(lock)]
             lock._renew_at = None
             self._measure()
         self._settle()
+
+    def _has(self, lock: LeasedLock) -> bool:
+        return ref(lock) in self._locks
+
+    def release_dropped(self) -> None:
+        """Releases the locks that nobody keeps any more. Whichever thread has dropped them, this
+        is done here, in that of the loop."""
+        for kept, drop in list(self._locks.items()):
+            if kept() is None:
+                del self._locks[kept]
+                drop()
+                self._measure()
 
     def _settle(self) -> None:
         """Closes the connections that no lock depends on any more."""
@@ -142,7 +115,7 @@ class Keeper:
         """Binds the locks to the new connection at once. Until then the nodes would not notice the
         death of this process."""
         now = clock.now()
-        for lock in self._locks:
+        for lock in self.locks():
             if lock._binding and lock._renew:
                 lock._renew_at = now.boot
         self._renew_due(now)
@@ -161,7 +134,7 @@ class Keeper:
 
     def resume(self, lock: LeasedLock) -> None:
         """Renews the lock again after a transfer that did not happen."""
-        if lock in self._locks and lock._cause is None:
+        if self._has(lock) and lock._cause is None:
             self._schedule(lock, False)
             self._arm()
 
@@ -174,7 +147,7 @@ class Keeper:
         self._bindings.close()
 
     def _measure(self) -> None:
-        self._shortest = min((lock._lease for lock in self._locks), default=0)
+        self._shortest = min((lock._lease for lock in self.locks()), default=0)
 
     def lose(self, lock: LeasedLock, cause: PawlError) -> None:
         lock._lose(cause)
@@ -209,7 +182,7 @@ class Keeper:
             return
         now = clock.now()
         nap = int(NAP_LONGEST * clock.SECOND)
-        for lock in self._locks:
+        for lock in self.locks():
             if lock._suspended:
                 continue
             nap = min(nap, clock.left(lock._deadline, now) - lock._warn)
@@ -221,6 +194,7 @@ class Keeper:
     def _tick(self) -> None:
         self._timer = None
         self._drop_unwanted()
+        self.release_dropped()
         now = clock.now()
         for lock in self.locks():
             if clock.left(lock._deadline, now) <= lock._warn and not lock._suspended:
@@ -246,20 +220,19 @@ class Keeper:
                 else lock._renew_at)
 
     def _renew_due(self, now: clock.Instant) -> None:
-        waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)]
+        waiting = [(lock, asks_at) for lock in self.locks() for asks_at in [self._asks_at(lock)]
                    if asks_at is not None]
         if not any(asks_at <= now.boot for _, asks_at in waiting):
             return
         # Locks that will be due within an eighth of their lease are extended as well, so that locks
         # which began at different times are soon due together.
-        due: Dict[_How, List[LeasedLock]] = {}
+        due: Dict[How, List[LeasedLock]] = {}
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
-                connection = self._failover.connection if lock._binding else 0
-                due.setdefault(_How(connection, connection != lock._binding), []).append(lock)
+                due.setdefault(self._how(lock), []).append(lock)
         for how, locks in due.items():
-            for batch in _batches(locks):
+            for batch in batches(locks):
                 self._begin(self._extend(batch, how))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -269,13 +242,19 @@ class Keeper:
 
     # ---- extending ----
 
-    def _extension(self, batch: List[LeasedLock], how: _How) -> Call:
-        items: List[Dict[str, Any]] = []
-        for lock in batch:
-            items.append(_item(lock))
-            if how.binds:
-                items[-1]["bond"] = how.connection
-        params: Dict[str, Any] = {"locks": items, "deadline_kept": not how.binds}
+    def _how(self, lock: LeasedLock) -> How:
+        """Returns how the lock is extended now."""
+        connection = self._failover.connection if lock._binding else 0
+        moves, shortened = connection != lock._binding, lock._order > 0
+        return How(connection, moves or bool(connection and shortened), not moves or shortened)
+
+    def _check_connected(self, lock: LeasedLock) -> None:
+        if lock._binding and not self._failover.connection:
+            raise self._failover.trouble or UnreachableError()
+
+    def _extension(self, batch: List[LeasedLock], how: How) -> Call:
+        params: Dict[str, Any] = {"locks": [item(lock, how) for lock in batch],
+                                  "deadline_kept": how.kept}
         parties = {lock._party for lock in batch}
         if len(parties) == 1:
             # A node that did not grant the locks learns it so.
@@ -287,14 +266,11 @@ class Keeper:
     async def extend(self, lock: LeasedLock, lease_ms: Optional[int]) -> None:
         """Extends the lock now, beside what is done at a third of its lease. Raises the error if
         that fails."""
-        before = lock._lease
-        connection = self._failover.connection if lock._binding else 0
-        if lock._binding and not connection:
-            raise self._failover.trouble or UnreachableError()
-        how = _How(connection, connection != lock._binding)
+        self._check_connected(lock)
+        before, version, how = lock._lease, lock._version, self._how(lock)
         if lease_ms is not None:
             lock._lease = lease_ms * clock.MS
-        lock_id, call = lock._lock_id, self._extension([lock], how)
+        call = self._extension([lock], how)
         lock._lease = before
         outcome, sent_at = await self._ask(lock, call)
         error = self._judge(outcome)
@@ -303,7 +279,9 @@ class Keeper:
             again.internal, again.connection = True, how.connection
             outcome, sent_at = await self._ask(lock, again, error)
             error = self._judge(outcome)
-        if not self._is_still(lock, lock_id):
+        if self._has(lock) and lock._lock_id == version[0] and lock._version != version:
+            raise UnsureError("the lease was shortened meanwhile, and the answer does not count")
+        if not self._is_still(lock, version):
             raise lock._cause or LostError()
         if error is None and lease_ms is not None:
             lock._lease = lease_ms * clock.MS
@@ -323,11 +301,10 @@ class Keeper:
         found = answer.result.get("locks")
         return found[0] if isinstance(found, list) and found else None, answer.sent_at
 
-    async def _extend(self, batch: List[LeasedLock], how: _How,
+    async def _extend(self, batch: List[LeasedLock], how: How,
                       moved: Optional[PawlError] = None) -> None:
         """moved: a node has said that these locks are to be extended elsewhere."""
-        call = self._extension(batch, how)
-        items: List[Dict[str, Any]] = call.params["locks"]
+        call, versions = self._extension(batch, how), [lock._version for lock in batch]
         now = clock.now()
         longest = max(clock.left(lock._deadline, now) for lock in batch) / clock.SECOND
         outcomes: List[Any] = []
@@ -339,10 +316,10 @@ class Keeper:
             outcomes = found if isinstance(found, list) else []
         except PawlError as error:
             failure = error
-        if isinstance(failure, DeniedError) and len(batch) > 1:
-            # A node refuses a request as a whole if this client may not extend one of its locks. So
-            # that the others stay held, each half is asked for by itself.
-            still = [lock for i, lock in enumerate(batch) if self._is_still(lock, items[i])]
+        if isinstance(failure, (DeniedError, BadRequestError)) and len(batch) > 1:
+            # A node refuses a request as a whole if this client may not extend one of its locks (or
+            # one was shortened, at 0.2.0). So that the others stay held, each half is asked alone.
+            still = [lock for i, lock in enumerate(batch) if self._is_still(lock, versions[i])]
             for half in still[:len(batch) // 2], still[len(batch) // 2:]:
                 if half:
                     self._begin(self._extend(half, how))
@@ -351,7 +328,7 @@ class Keeper:
         elsewhere: Dict[Tuple[str, ...], List[Tuple[LeasedLock, MovedError]]] = {}
         for i, lock in enumerate(batch):
             why = errors[i] if i < len(errors) else None
-            if not self._is_still(lock, items[i]):
+            if not self._is_still(lock, versions[i]):
                 continue
             if isinstance(why, MovedError) and moved is None and not call.moved:
                 elsewhere.setdefault(why.endpoints, []).append((lock, why))
@@ -363,13 +340,13 @@ class Keeper:
         if not call.moved and all(isinstance(why, (NoQuorumError, RecoveringError))
                                   for why in errors or [failure]):
             self.move_on(NoQuorumError())
+        elif isinstance(failure, BadRequestError) and batch[0]._order:
+            self.move_on(failure)  # Another node may be of a later release.
         self._arm()
 
-    def _is_still(self, lock: LeasedLock, item: Dict[str, Any]) -> bool:
-        """Returns whether the answer to this item of a request counts. Once the lease was
-        shortened, no answer to an earlier request does."""
-        return (lock in self._locks and lock._lock_id == item["lock_id"] and not lock._suspended
-                and lock._order == item.get("order", 0))
+    def _is_still(self, lock: LeasedLock, version: Tuple[str, int]) -> bool:
+        """Returns whether the answer to a request of that version of the lock counts."""
+        return self._has(lock) and lock._version == version and not lock._suspended
 
     @staticmethod
     def _judge(outcome: Any) -> Optional[PawlError]:
@@ -382,7 +359,7 @@ class Keeper:
         return (None if isinstance(outcome.get("valid_ms"), int)
                 else ProtocolError("an extension without valid_ms"))
 
-    def _extended(self, lock: LeasedLock, outcome: Any, sent_at: clock.Instant, how: _How) -> None:
+    def _extended(self, lock: LeasedLock, outcome: Any, sent_at: clock.Instant, how: How) -> None:
         error = self._judge(outcome)
         if clock.distrusted(lock._deadline, clock.now()):
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
@@ -393,7 +370,7 @@ class Keeper:
             self.lose(lock, LostError(error.message, error.details))
         elif isinstance(error, DeniedError):
             self.lose(lock, error)
-        elif (isinstance(error, UnsureError) and how.binds
+        elif (isinstance(error, UnsureError) and not how.kept
               and how.connection == self._failover.connection and not lock._claiming):
             lock._claiming = True
             self._begin(self._claim(lock, how))
@@ -417,8 +394,21 @@ class Keeper:
         lock._warn = lease_ms // 6 * clock.MS if usual else min(lock._warn, lock._lease // 2)
         self._measure()
 
-    async def shorten(self, lock: LeasedLock, lease_ms: int) -> None:
-        """Gives up the trust in any later end, and then asks for the shorter lease."""
+    async def shorten(self, locks: List[LeasedLock], lease_ms: int) -> None:
+        """Gives up the trust in any later end of all these locks, and then asks for the shorter
+        lease. Raises the first error."""
+        for lock in locks:
+            self._check_connected(lock)
+        for lock in locks:
+            self._give_up_later_end(lock, lease_ms)
+        begun = [self._begin_shortening(lock) for lock in locks]
+        self._arm()
+        outcomes = await asyncio.gather(*begun, return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    def _give_up_later_end(self, lock: LeasedLock, lease_ms: int) -> None:
         self._set_lease(lock, lease_ms)
         lock._order += 1
         now = clock.now()
@@ -426,36 +416,43 @@ class Keeper:
         trusted = now.plus(lock._lease - lock._lease // 8)
         if clock.left(trusted, now) < clock.left(lock._deadline, now):
             lock._deadline = trusted
-        lock._renew_at = None
-        self._arm()
-        item = _item(lock)
-        call = Call("extend", {**item, "shorten": True, "deadline_kept": True,
+
+    def _begin_shortening(self, lock: LeasedLock) -> Coroutine[Any, Any, None]:
+        how = self._how(lock)
+        call = Call("extend", {**item(lock, how), "shorten": True, "deadline_kept": True,
                                "party": lock._party})
+        call.connection = how.connection
+        self._schedule(lock, False)
         try:
-            answer = await self._calls.run(call, lease_ms / 1000)
-            if self._is_still(lock, item):
-                self._extended(lock, answer.result, answer.sent_at, _How(0, False))
-        except (LostError, NotFoundError) as error:
-            if self._is_still(lock, item):
-                self.lose(lock, LostError(error.message, error.details))
-            raise
-        except BadRequestError:
-            if lock._order == item["order"] and call.sends == 1:
+            self._calls.start(call, lock._lease / clock.SECOND)
+        except PawlError as error:
+            call.finish(None, error)
+        return self._end_shortening(lock, lock._version, how, call)
+
+    async def _end_shortening(self, lock: LeasedLock, version: Tuple[str, int], how: How,
+                              call: Call) -> None:
+        outcome: Any
+        try:
+            answer = await self._calls.wait(call)
+            outcome = answer.result
+        except PawlError as error:
+            outcome, answer = error, Answer({}, clock.now())
+        if self._is_still(lock, version):
+            if isinstance(outcome, BadRequestError) and call.sends == 1:
                 # Nothing was done: a node of release 0.2.0 does not know the parameters.
                 lock._order -= 1
-            raise
-        finally:
-            if lock in self._locks and lock._lock_id == item["lock_id"]:
-                if lock._renew_at is None:
-                    self._schedule(lock, True)
-                self._arm()
+            self._extended(lock, outcome, answer.sent_at, how)
+            self._arm()
+        why = self._judge(outcome)
+        if why is not None:
+            raise lock._cause or why
 
-    async def _claim(self, lock: LeasedLock, how: _How) -> None:
+    async def _claim(self, lock: LeasedLock, how: How) -> None:
         """Acquires the lock again under its lock_id, which binds it to the connection. This is
         needed when too few masters still *had* the lock: some have learned it anew after a restart
         or a pause, so another holder may have come in between (docs/protocol.md, Extend). The lock
         may have a higher token afterwards."""
-        lock_id = lock._lock_id
+        version = lock._version
         call = Call("acquire", lock._claim())
         call.internal, call.connection = True, how.connection
         outcome: Any
@@ -466,7 +463,7 @@ class Keeper:
             outcome, answer = error, Answer({}, clock.now())
         except PawlError as error:  # The error leaves open whether the lock is held.
             outcome, answer = UnsureError(error.message), Answer({}, clock.now())
-        if self._is_still(lock, {"lock_id": lock_id}):
+        if self._is_still(lock, version):
             self._extended(lock, outcome, answer.sent_at, how)
             self._arm()
         lock._claiming = False

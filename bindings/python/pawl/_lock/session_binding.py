@@ -6,6 +6,7 @@ lock depends on it any more, because its node would release these locks when it 
 from __future__ import annotations
 
 from typing import Callable, Dict, List, NamedTuple, Optional
+from weakref import ReferenceType, ref
 
 from .._env.errors import LostError
 from .._link.link import Descriptor, Link
@@ -28,8 +29,9 @@ class _Retained(NamedTuple):
 class SessionBindings:
     def __init__(self, lose: Callable[[LeasedLock, LostError], None]) -> None:
         self._lose = lose
-        # A lock that is given up stays in here for as long as it is trusted.
-        self._locks: Dict[LeasedLock, None] = {}
+        # A lock that is given up stays in here for as long as it is trusted. Nobody trusts a lock
+        # that nobody keeps.
+        self._locks: Dict[ReferenceType[LeasedLock], None] = {}
         self._retained: List[_Retained] = []
 
     @property
@@ -40,7 +42,7 @@ class SessionBindings:
     def begin(self, lock: LeasedLock, number: int) -> None:
         """Binds a lock to the present connection, over which it was acquired."""
         lock._first_connection = lock._binding = number
-        self._locks[lock] = None
+        self._locks[ref(lock)] = None
 
     def made(self, lock: LeasedLock, number: int) -> bool:
         """Notes that an extension under that number was accepted. Returns whether it has moved the
@@ -55,8 +57,10 @@ class SessionBindings:
         """Returns a lock that would, or could, end with that connection while somebody still trusts
         it: it is known to be bound to that connection, or to an earlier one and perhaps to that one
         since."""
-        for lock in self._locks:
-            if lock._first_connection <= number and lock._binding <= number and lock._left() > 0:
+        for kept in self._locks:
+            lock = kept()
+            if (lock is not None and lock._first_connection <= number and lock._binding <= number
+                    and lock._left() > 0):
                 return lock
         return None
 
@@ -92,8 +96,10 @@ class SessionBindings:
 
     def settle(self) -> None:
         """Closes the connections on which no lock depends any more."""
-        for lock in [lock for lock in self._locks if lock._left() == 0 and not lock._suspended]:
-            del self._locks[lock]
+        for kept in list(self._locks):
+            lock = kept()
+            if lock is None or (lock._left() == 0 and not lock._suspended):
+                del self._locks[kept]
         for one in [one for one in self._retained if self._dependent(one.number) is None]:
             self._retained.remove(one)
             one.descriptor.close()

@@ -243,7 +243,8 @@ class Calls:
               and isinstance(message[1], int)):
             self._on_response(link, message[1], message[2], message[3])
         else:
-            link.fail(ProtocolError("the answer does not follow Pawl's protocol"))
+            link.fail(ProtocolError("the answer does not follow Pawl's protocol: is this the "
+                                    "client port of a Pawl node?"))
 
     def _on_notification(self, message: List[Any]) -> None:
         params = message[2]
@@ -390,9 +391,13 @@ class Calls:
         """The node is left while its answers still count. repeat: it is silent, so what may be
         repeated is sent again. Returns how many calls are."""
         calls = self._under_way(link)
-        again = [call for call in calls if repeat and call.repeatable]
+        # The number of a watch belongs to the connection, so an answer would be of no use.
+        again = [call for call in calls if repeat and call.repeatable or call.method == "watch"]
         for call in again:
             self._land(call.before)
+            if call.method == "watch":
+                self._land(call.msgid)
+                call.msgid = 0
             call.before, call.msgid = call.msgid, 0
         self._queue.extendleft(reversed(again))
         for call in calls:

@@ -89,8 +89,8 @@ class Entry:
     # How old the view may be, at most. None: the node does not say, because it is a master.
     age: Optional[float] = None
     # A read of a quorum: for at least so long, from the sending of the request on, nobody else is
-    # granted the key, unless the lock is released or broken; and for at most so long, from the
-    # answer on, the lease runs, unless it is extended. None: the node does not say.
+    # granted the key, unless the lock is released, shortened or broken; and for at most so long,
+    # from the answer on, the lease runs, unless it is extended. None: the node does not say.
     valid_at_least: Optional[float] = None
     held_at_most: Optional[float] = None
 

@@ -319,13 +319,19 @@ class Watch:
         call = Call("watch", params)
         call.internal = True
         call.on_answer = self._bound_to
-        answer = await self._calls.run(call)
+        # If the watch is closed meanwhile, the answer tells what the node can forget.
+        asking = background(self._calls.run(call))
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+        answer = await asyncio.shield(asking)
         return answer.result
 
     def _bound_to(self, said: Dict[str, Any]) -> None:
         number, position = said.get("watch"), said.get("position")
         if not isinstance(number, int):
             raise ProtocolError("the answer to a watch has no number")
+        if self._error is not None:
+            self._unwatch(number)
+            return
         self._watches.bind(self, number)
         self._full = None
         if not self._missing:

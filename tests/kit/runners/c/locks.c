@@ -202,6 +202,22 @@ void do_extend(struct command *command) {
 	}
 }
 
+static void on_shortened(struct pawl_result *take_result, void *arg) {
+	line_outcome(arg, take_result,
+		json_pack("{sI}", "valid_ms", (json_int_t)pawl_result_valid_ms(take_result)));
+}
+
+void do_shorten(struct command *command) {
+	struct pawl_lock *lock = one_lock(command);
+	const uint32_t lease_ms = param_number(command, "lease_ms", 0);
+	if (lock) {
+		const int lost = pawl_lock_error(lock);
+		command_started(command, command->bad ? 0 : lost ? lost
+			: pawl_lock_shorten_start(lock, lease_ms, on_shortened, command,
+				&command->call));
+	}
+}
+
 void do_token(struct command *command) {
 	struct held *held = held_named(command);
 	if (!held) {
@@ -265,8 +281,13 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 
 void do_release(struct command *command) {
 	struct held *held = held_named(command);
-	if (!held) {
+	const uint32_t close_ms = param_number(command, "close_ms", 0);
+	if (!held || command->bad) {
 		command_started(command, 0);
+		return;
+	}
+	if (held->election && close_ms) {
+		command_started(command, PAWL_EINVAL);
 		return;
 	}
 	held->given_up = true;
@@ -281,8 +302,8 @@ void do_release(struct command *command) {
 	/* All of them are released; the outcome of the last one is told. */
 	for (size_t i = 0; i < count; i++) {
 		const bool last = i + 1 == count;
-		int failed = pawl_lock_release_start(held->locks[i], last ? on_released : NULL,
-			command);
+		int failed = pawl_lock_release_closing_start(held->locks[i], close_ms,
+			last ? on_released : NULL, command);
 		error = last ? failed : error;
 	}
 	if (!count) {
@@ -292,14 +313,9 @@ void do_release(struct command *command) {
 	}
 }
 
+/* In C programs free their handles themselves, and pawl_lock_free says that it releases nothing. */
 void do_forget(struct command *command) {
-	struct held *held = held_named(command);
-	if (!held) {
-		command_started(command, 0);
-		return;
-	}
-	held_free(held);
-	line_ok(command, json_object());
+	line_refused(command, "no_collector", "");
 }
 
 static void on_done(struct pawl_result *take_result, void *arg) {

@@ -144,6 +144,7 @@ static const struct {
 	{ "lock", do_lock },
 	{ "locks", do_locks },
 	{ "extend", do_extend },
+	{ "shorten", do_shorten },
 	{ "token", do_token },
 	{ "valid", do_valid },
 	{ "check", do_check },

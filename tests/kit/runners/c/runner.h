@@ -143,8 +143,8 @@ void runner_close(struct runner *runner);
 /* ---- the commands ---- */
 
 typedef void command_fn(struct command *command);
-command_fn do_lock, do_locks, do_extend, do_token, do_valid, do_check, do_release, do_forget,
-	do_downgrade, do_update, do_transfer, do_gate;
+command_fn do_lock, do_locks, do_extend, do_shorten, do_token, do_valid, do_check, do_release,
+	do_forget, do_downgrade, do_update, do_transfer, do_gate;
 command_fn do_campaign, do_proclaim, do_leader, do_observe;
 command_fn do_get, do_waiters, do_explain, do_ask_release, do_watch, do_stop, do_fence;
 

@@ -46,10 +46,10 @@ class Fails(Exception):
 
 
 class Later(Exception):
-    """The node does not answer until ScriptedNode.answer is called."""
+    """The node does not answer until StatusNode.answer is called."""
 
 
-class ScriptedNode:
+class StatusNode:
     """A node that answers status with `self.status`, and changes with what `change(method,
     params)` returns or raises."""
 
