@@ -52,10 +52,10 @@ Sends(lock, conf) ==
           \/ /\ \E now \in Large(Reached(conf, LAMBDA m : Votes(m, conf)), conf) :
                   Renew(lock, conf, lease, keeps, now)
              /\ spent' = Spent({"extend"})
-          \/ /\ May("slow")
+          \/ /\ May("open")
              /\ \E now \in SUBSET Reached(conf, LAMBDA m : Has(table[m].held, lock)) :
                   Extend(lock, conf, lease, keeps, now)
-             /\ spent' = Spent({"extend", "slow"})
+             /\ spent' = Spent({"extend", "open"})
   \/ /\ May("shorten")
      /\ \E lease \in Leases :
           \E now \in SUBSET Reached(conf, LAMBDA m : Has(table[m].held, lock)) :
@@ -88,20 +88,28 @@ GoesOn(i) ==
           \/ LateExtend(i, m) \/ LateRelease(i, m)
 
 Steps(m) ==
-  \/ Lapse(m) \/ Raise(m)
+  \/ Raise(m)
   \/ Restart(m) \/ Rejoin(m) \/ WaitOver(m) \/ Stop(m) \/ StartAgain(m)
   \/ HandOver(m) \/ Unadopt(m)
   \/ /\ ~member[m].votes
      /\ \/ \E from \in SUBSET Nodes : RejoinAtOnce(m, from) \/ HandOverAtOnce(m, from)
         \/ /\ Bound["copies"] > 0
            /\ \E source \in Nodes : CopyToRejoin(m, source) \/ CopyToHandOver(m, source)
-  \/ \E conf \in chosen : Adopt(m, conf)
-  \/ May("accept") /\ \E epoch \in DOMAIN Sets : \E set \in Sets[epoch] : AcceptDecree(m, set)
+
+Changes ==
+  \/ \E conf \in chosen : \E now \in SUBSET Nodes : Adopt(now, conf)
+  \/ /\ May("accept")
+     /\ \E conf \in Configurations :
+          /\ Len(conf) < Len(Sets)
+          /\ \E set \in Sets[Len(conf) + 1], now \in SUBSET Masters(conf) :
+               AcceptDecree(now, conf, set)
 
 Next ==
   \/ \E lock \in Locks, conf \in Configurations : Sends(lock, conf)
   \/ \E i \in DOMAIN rounds : GoesOn(i)
   \/ \E m \in Nodes : Steps(m)
+  \/ May("lapse") /\ \E now \in SUBSET {m \in Nodes : table[m].promise # Empty} \ {{}} : Lapse(now)
+  \/ Changes
   \/ Tick
 
 Spec == Init /\ [][Next]_vars

@@ -7,54 +7,54 @@ EXTENDS PawlRestart
 
 (* Only masters that have voted in their epoch answer, and none accepts two successors. *)
 (* (Paxos lets one replace what was accepted and not chosen; here it just stays.)        *)
-AcceptDecree(m, set) ==
-  LET conf == member[m].conf next == Append(conf, set)
-      agree == {n \in Masters(conf) : Has(member[n].decree, conf) /\ member[n].decree[conf] = next}
+AcceptDecree(now, conf, set) ==
+  LET next == Append(conf, set)
+      agree == {m \in Masters(conf) : member[m].decree = Put(Empty, conf, next)}
   IN /\ Spend("accept")
-     /\ Len(conf) < Len(Sets) /\ set \in Sets[Len(conf) + 1]
-     /\ m \in Masters(conf)
-     /\ member[m].voted \/ Off("who-answers-a-decree")
-     /\ ~Has(member[m].decree, conf)
-     /\ member' = [member EXCEPT ![m].decree = Put(@, conf, next)]
-     /\ chosen' = IF Cardinality(agree \cup {m}) >= Quorum(Masters(conf))
+     /\ now # {}
+     /\ \A m \in now :
+          /\ member[m].conf = conf /\ m \in Masters(conf)
+          /\ member[m].voted \/ Off("who-answers-a-decree")
+          /\ ~Has(member[m].decree, conf)
+     /\ member' = Change(member, now,
+                         LAMBDA state : [state EXCEPT !.decree = Put(Empty, conf, next)])
+     /\ chosen' = IF Cardinality(agree \cup now) >= Quorum(Masters(conf))
                   THEN chosen \cup {next} ELSE chosen
      /\ UNCHANGED <<table, copies, rounds, client, shut, wrong>>
 
 (*------------------------------------ Adopting ----------------------------------*)
 
-(* How the configuration was proven to the node is not modelled: it is one that was chosen. *)
+(* How the configuration was proven to the node is not modelled: it is one that was chosen.   *)
+(* Epochs with the same masters are one epoch, for a node that adopts them one by one.        *)
 Adopted(state, conf) ==
   LET next == Len(conf) = Len(state.conf) + 1
       same == next /\ Masters(conf) = Previous(conf)
-      source == IF next /\ state.votes THEN "remembers"
-                ELSE IF Off("a-master-that-skips-an-epoch") /\ ~next THEN "never"
-                ELSE Forgot(state)
+      unmarked == Off("recovering-masters-are-marked") /\ ~state.votes
   IN IF same
-     THEN [state EXCEPT !.conf = conf,
-             !.voted = @ /\ (state.votes \/ ~Off("recovering-masters-are-marked")),
-             !.source = IF Off("recovering-masters-are-marked") /\ ~state.votes
-                        THEN "never" ELSE @]
+     THEN [state EXCEPT !.conf = conf, !.voted = @ /\ ~unmarked, !.ever = @ /\ ~unmarked]
      ELSE [state EXCEPT !.conf = conf, !.votes = FALSE, !.voted = FALSE, !.timer = 0,
-             !.source = IF Off("recovering-masters-are-marked") /\ state.source = "never"
-                           /\ ~state.votes
-                        THEN "never" ELSE source]
+             !.source = IF next /\ state.votes THEN "remembers"
+                        ELSE IF Off("a-master-that-skips-an-epoch") /\ ~next THEN "never"
+                        ELSE Forgot(state)]
 
-Adopt(m, conf) ==
+Adopt(now, conf) ==
   /\ conf \in chosen
-  /\ Len(conf) > Len(member[m].conf)
-  /\ member' = [member EXCEPT ![m] = Adopted(@, conf)]
-  /\ table' = [table EXCEPT ![m].promise = Empty]
-  /\ copies' = [copies EXCEPT ![m] = Empty]
+  /\ now # {} /\ \A m \in now : Len(conf) > Len(member[m].conf)
+  /\ member' = Change(member, now, LAMBDA state : Adopted(state, conf))
+  /\ table' = Change(table, now, LAMBDA t : [t EXCEPT !.promise = Empty])
+  /\ copies' = Change(copies, now, LAMBDA c : Empty)
   /\ UNCHANGED <<chosen, rounds, client, shut, spent, wrong>>
 
-(* Without the disk: the node has said that it has adopted the configuration, and starts *)
-(* again in the previous one.                                                            *)
+(* The variant in which it takes effect before it is on disk: the node has said that it has   *)
+(* adopted the configuration, loses power, and starts in the previous one.                    *)
 Unadopt(m) ==
   /\ Off("a-configuration-takes-effect")
-  /\ Len(member[m].conf) > 1 /\ ~member[m].voted
-  /\ member' = [member EXCEPT ![m].conf = SubSeq(@, 1, Len(@) - 1), ![m].votes = TRUE,
-                  ![m].voted = TRUE]
-  /\ UNCHANGED <<table, copies, chosen, rounds, client, shut, spent, wrong>>
+  /\ Spend("restart")
+  /\ Len(member[m].conf) > 1 /\ ~member[m].voted /\ member[m].ever
+  /\ table' = [table EXCEPT ![m] = Table(@.disk)]
+  /\ member' = [member EXCEPT ![m].conf = SubSeq(@, 1, Len(@) - 1), ![m].votes = FALSE,
+                  ![m].voted = TRUE, ![m].timer = 0]
+  /\ UNCHANGED <<copies, chosen, rounds, client, shut, wrong>>
 
 (*------------------------------ Voting in the new epoch -------------------------*)
 

@@ -45,6 +45,10 @@ InTime(round) == round.age < RequestTimeout \/ Off("answers-that-come-in-time")
 (* What was answered for other locks has smaller tokens. *)
 TokenIsNew(lock, token) == \A other \in Locks \ {lock} : client[other].token < token
 
+(* An extension is not answered with an earlier token than its caller knows. If a repeat of the *)
+(* acquire names a shorter lease than the lock has, it may be, and the holder uses the highest.  *)
+NotEarlier(token, known) == token >= known \/ Cardinality(Leases) > 1
+
 Blame(what, honest) == wrong' = IF honest THEN wrong ELSE wrong \cup {what}
 
 (*----------------------------- What a master accepts ----------------------------*)
@@ -183,7 +187,7 @@ Take(lock, conf, lease, now) ==
       old == [Round("acquire", lock, conf, lease) EXCEPT
                 !.answers = [m \in asked |-> PromiseAnswer(table[m], lock)]]
   IN /\ Enough(asked, conf) /\ asked # {}
-     /\ \E token \in Drawn(old, asked) :
+     /\ \E token \in UNION {Drawn(old, quorum) : quorum \in Quorums(old)} :
           LET round == [old EXCEPT !.token = token, !.seen = now, !.phase = "done",
                           !.answers = Empty]
           IN /\ \A m \in now : MayCommit(m, round)
@@ -203,11 +207,11 @@ Granted(i) ==
 
 (*------------------------------- Withdraw, roll back ----------------------------*)
 
-(* A promise ends: by a withdrawal, with the link, or because its time is over. *)
-Lapse(m) ==
+(* Promises end: by a withdrawal, with the link, or because their time is over. *)
+Lapse(now) ==
   /\ Spend("lapse")
-  /\ DOMAIN table[m].promise # {}
-  /\ table' = [table EXCEPT ![m].promise = Empty]
+  /\ \A m \in now : table[m].promise # Empty
+  /\ table' = Change(table, now, LAMBDA t : [t EXCEPT !.promise = Empty])
   /\ UNCHANGED <<member, copies, chosen, rounds, client, shut, wrong>>
 
 (* An attempt is given up in the promise phase. It drops its own promise, and nothing else. *)
@@ -362,7 +366,7 @@ Held(i, quorum) ==
      /\ round.keeps => client[lock].belief > 0 \/ Off("the-deadline")
      /\ client' = [client EXCEPT ![lock].belief = Larger(@, Trust(round)),
                                  ![lock].token = Larger(@, token)]
-     /\ Blame("held", TokenIsNew(lock, token) /\ token >= round.token)
+     /\ Blame("held", TokenIsNew(lock, token) /\ NotEarlier(token, round.token))
      /\ rounds' = [rounds EXCEPT ![i] = Over(@, "done")]
      /\ UNCHANGED <<table, member, copies, chosen, shut, spent>>
 
@@ -373,7 +377,10 @@ Renew(lock, conf, lease, keeps, now) ==
       round == [Round("extend", lock, conf, lease) EXCEPT !.phase = "done", !.keeps = keeps,
                   !.order = order, !.seen = now]
       with == {m \in now : Has(table[m].held, lock)}
-      token == Max({table[m].held[lock].token : m \in with})
+      tokens == {table[m].held[lock].token : m \in with}
+      told == IF Off("the-token-of-an-extension/earlier") THEN Min(tokens) ELSE Max(tokens)
+      token(m) == IF m \in with /\ Off("the-token-of-an-extension") THEN table[m].held[lock].token
+                  ELSE Max(tokens)
       counts == {m \in now : keeps \/ (m \in with /\ Had(m, lock))
                                      \/ Off("callers-that-keep-no-deadline")}
   IN /\ with # {} /\ Enough(counts, conf)
@@ -382,13 +389,13 @@ Renew(lock, conf, lease, keeps, now) ==
      /\ round.order = client[lock].order \/ Off("the-order")
      /\ \A m \in now : IF m \in with THEN MayExtend(m, round) ELSE MayLearn(m, round)
      /\ client' = [client EXCEPT ![lock].belief = Larger(@, Trust(round)),
-                                 ![lock].token = Larger(@, token)]
-     /\ Blame("held", TokenIsNew(lock, token) /\ token >= client[lock].token)
+                                 ![lock].token = Larger(@, told)]
+     /\ Blame("held", TokenIsNew(lock, told) /\ NotEarlier(told, client[lock].token))
      /\ rounds' = Gained(Append(rounds, round), lock, now)
      /\ table' = [m \in Nodes |->
           IF m \notin now THEN table[m]
           ELSE Accept(IF m \in with THEN Extended(table[m], round) ELSE table[m],
-                      lock, token, lease, order, 0)]
+                      lock, token(m), lease, order, 0)]
      /\ UNCHANGED <<member, copies, chosen, shut>>
 
 (* A master answers that it lacks the lock, or may not learn it. *)
@@ -486,8 +493,7 @@ ReleaseAnswered(i) ==
 (* A tick of the fastest clocks, which are those of masters; those of clients are as slow *)
 (* as they may be (Trust). What has ended is dropped before the next message is handled.  *)
 Older(held) ==
-  LET live == IF Off("the-stamp-of-a-message") THEN DOMAIN held
-              ELSE {lock \in DOMAIN held : held[lock].left > 1}
+  LET live == {lock \in DOMAIN held : held[lock].left > 1}
   IN [lock \in live |-> [held[lock] EXCEPT !.left = Less(@)]]
 
 OlderTable(t) == [t EXCEPT !.held = Older(@), !.closed = Less(@)]
