@@ -31,6 +31,9 @@ Reached(conf, Would(_)) == {m \in Masters(conf) : Would(m)}
 (* The sets of masters that contain a quorum. *)
 Large(set, conf) == {now \in SUBSET set : now # {} /\ Enough(now, conf)}
 
+(* One of them at most: the others of a round come late, or learn. *)
+Few(set) == {now \in SUBSET set : Cardinality(now) < 2}
+
 (* A round is done in one step, or it is one of the slow ones, of which there are as many as *)
 (* Bound says. A slow one reaches any of the masters at once, and others later.               *)
 Sends(lock, conf) ==
@@ -53,17 +56,18 @@ Sends(lock, conf) ==
                   Renew(lock, conf, lease, keeps, now)
              /\ spent' = Spent({"extend"})
           \/ /\ May("open")
-             /\ \E now \in SUBSET Reached(conf, LAMBDA m : Has(table[m].held, lock)) :
+             /\ \E now \in Few(Reached(conf, LAMBDA m : Has(table[m].held, lock))) :
                   Extend(lock, conf, lease, keeps, now)
              /\ spent' = Spent({"extend", "open"})
   \/ /\ May("shorten")
      /\ \E lease \in Leases :
-          \E now \in SUBSET Reached(conf, LAMBDA m : Has(table[m].held, lock)) :
+          \E now \in {{}} \cup Large(Reached(conf, LAMBDA m : Has(table[m].held, lock)), conf) :
             Shorten(lock, conf, lease, now)
   \/ /\ May("release")
      /\ \E i \in DOMAIN rounds : rounds[i].lock = lock
-     /\ \E close \in Close, now \in SUBSET Reached(conf, LAMBDA m : Votes(m, conf)) :
-          Release(lock, conf, close, now)
+     /\ \E close \in Close :
+          \E now \in {{}} \cup Large(Reached(conf, LAMBDA m : Votes(m, conf)), conf) :
+            Release(lock, conf, close, now)
 
 GoesOn(i) ==
   LET round == rounds[i] IN
@@ -108,7 +112,9 @@ Next ==
   \/ \E lock \in Locks, conf \in Configurations : Sends(lock, conf)
   \/ \E i \in DOMAIN rounds : GoesOn(i)
   \/ \E m \in Nodes : Steps(m)
-  \/ May("lapse") /\ \E now \in SUBSET {m \in Nodes : table[m].promise # Empty} \ {{}} : Lapse(now)
+  \/ /\ May("lapse")
+     /\ LET all == {m \in Nodes : table[m].promise # Empty}
+        IN all # {} /\ (Lapse(all) \/ \E m \in all : Lapse(all \ {m}))
   \/ Changes
   \/ Tick
 
@@ -121,6 +127,12 @@ Exclusion == \A one, other \in Locks :
                client[one].belief > 0 /\ client[other].belief > 0 => one = other
 
 TokenOrder == "token" \notin wrong
+
+(* No quorum could give a token again that was answered. *)
+TokensCovered ==
+  \A lock \in Locks, conf \in Configurations :
+    LET below == {m \in Masters(conf) : Votes(m, conf) /\ table[m].clock < client[lock].token}
+    IN Cardinality(below) < Quorum(Masters(conf))
 
 HonestHeld == "held" \notin wrong
 HonestLost == "lost" \notin wrong

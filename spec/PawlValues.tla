@@ -121,6 +121,7 @@ MayPrepare(m, ballot) ==
 
 Prepared(m, ballot) == [record[m] EXCEPT !.top = ballot]
 
+(* A Prepare that reaches fewer than q only stands in the way of others, and is left out.   *)
 (* `kind` is "update" or "release", and `expected` the value that the caller has read. *)
 Begin(kind, expected, time, now) ==
   LET ballot == <<time + 1, Len(ops) + 1>>
@@ -219,7 +220,7 @@ Next ==
        /\ May(kind)
        /\ \E expected \in {copy.value : copy \in copied}, time \in {clock[m] : m \in Masters} :
             \E now \in SUBSET {m \in DOMAIN record : MayPrepare(m, <<time + 1, Len(ops) + 1>>)} :
-              Begin(kind, expected, time, now)
+              Enough(now) /\ Begin(kind, expected, time, now)
   \/ \E i \in DOMAIN ops :
        \/ \E now \in SUBSET DOMAIN record : Write(i, now) \/ Release(i, now)
        \/ Finish(i)
