@@ -103,7 +103,7 @@ WaitOver(m) ==
 
 (*--------------------------------- A planned stop --------------------------------*)
 
-(* It stops voting, and starts again with the memory that it has written to a side file. *)
+(* A whole planned stop: it starts again with the memory that it has written to a side file. *)
 (* The file is consumed; a restart from a file that is still there is the variant.       *)
 Stop(m) ==
   /\ Spend("stop")
