@@ -4,7 +4,7 @@ node and against one that answers as the tests want."""
 
 import cli_fixture
 from cli_fixture import Case, DevCase, pawl
-from scripted_node import Fails, ScriptedNode
+from status_node import Fails, StatusNode
 
 
 class Locks(DevCase):
@@ -61,7 +61,7 @@ class Shortening(Case):
 
     def setUp(self):
         super().setUp()
-        self.node = ScriptedNode(self.folder, "a")
+        self.node = StatusNode(self.folder, "a")
         self.addCleanup(self.node.die)
         self.held = {"held": True, "token": 7, "owner": b"x", "value": b"", "mode": "shared",
                      "lock_id": b"\x02" * 16, "order": 9, "order_settled": True,
