@@ -98,6 +98,11 @@ class Crew:
         lost = {key: why for key, why in self.told().items() if key in self.tokens}
         assert not lost, (self.name, lost)
         now = self.now()
+        # A lock that is bound to a connection may be acquired again under its lock_id when it goes
+        # on over another one, and then has a greater token (docs/client-protocol.md).
+        grown = {key: token for key, token in now.items()
+                 if "/bound/" in key and token > self.tokens.get(key, token)}
+        self.tokens.update(grown)
         assert now == self.tokens, "%s: %r is not %r" % (self.name, now, self.tokens)
 
     def forget(self, key):

@@ -153,8 +153,8 @@ static void signals_reach_the_command(void **state) {
 
 static void a_command_that_ignores_sigterm_is_gone_before_the_deadline(void **state) {
 	(void)state;
-	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS / 60,
-		100 * (int64_t)MS, 400 * (int64_t)MS);
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS / 20,
+		1000 * (int64_t)MS, 1300 * (int64_t)MS);
 	expect_line("ready");
 	await_word(GUARDIAN_LATE);
 	assert_int_equal(WTERMSIG(await_word(GUARDIAN_GONE)), SIGKILL);
