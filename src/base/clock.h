@@ -49,6 +49,11 @@ static inline struct instant instant_later(struct instant a, struct instant b) {
 	return (struct instant){ a.boot > b.boot ? a.boot : b.boot, a.raw > b.raw ? a.raw : b.raw };
 }
 
+/* Returns the earlier of each clock. */
+static inline struct instant instant_earlier(struct instant a, struct instant b) {
+	return (struct instant){ a.boot < b.boot ? a.boot : b.boot, a.raw < b.raw ? a.raw : b.raw };
+}
+
 /* Waits and expiry are over only when both clocks have reached the end. */
 static inline bool instant_expired(struct instant now, struct instant end) {
 	return now.boot >= end.boot && now.raw >= end.raw;

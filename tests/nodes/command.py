@@ -112,18 +112,6 @@ def attempt(chosen, folder, attack, judged=checker.judge):
     return violations, {**happened, **counts}, failure
 
 
-def judged_by_others(folder, failure):
-    """Returns why the histories of a run are wrong in the eyes of Porcupine, or the reason to fail
-    that was there before."""
-    try:
-        good, said = porcupine.judge(histories(folder))
-    except porcupine.Missing as missing:
-        print("Porcupine does not judge: %s" % missing, flush=True)
-        return failure
-    print("Porcupine: " + said.strip(), flush=True)
-    return failure or (None if good else "Porcupine finds something wrong")
-
-
 def too_little(chosen, counts, least):
     """Names what has happened too rarely; such a run shows nothing. `least` is for a minute."""
     numbers = [(name, number * chosen.seconds / 60) for name, number in least.items()]
@@ -145,7 +133,9 @@ def one_run(chosen, what, attack, least, judged=checker.judge):
         failure = failure or (violations and "%d violations" % len(violations)
                               or too_little(chosen, counts, least))
         if judged is checker.judge and failure != "interrupted":
-            failure = judged_by_others(folder, failure)
+            fine, said = porcupine.judge(histories(folder))
+            print("Porcupine: " + said.strip(), flush=True)
+            failure = failure or ("Porcupine finds something wrong" if fine is False else None)
         if failure:
             print("FAILED with seed %d: %s" % (chosen.seed, failure), flush=True)
         good["is"] = not failure
@@ -157,9 +147,6 @@ def quiet_run(chosen, attack, judged=checker.judge):
     Porcupine finds: None if there is none."""
     with folder_of(chosen) as (folder, good):
         violations, _, failure = attempt(chosen, folder, attack, judged)
-        try:
-            fine, said = porcupine.judge(histories(folder))
-        except porcupine.Missing:
-            fine, said = True, ""
+        fine, said = porcupine.judge(histories(folder)) if judged is checker.judge else (None, "")
         good["is"] = True
-    return violations, failure, None if fine else said.splitlines()[0]
+    return violations, failure, said.splitlines()[0] if fine is False else None

@@ -32,7 +32,12 @@ def build():
 
 
 def judge(files):
-    """Judges the files of one run. Returns (whether nothing is wrong, what it says)."""
-    run = subprocess.run([build(), "-together", *files], text=True, stdout=subprocess.PIPE,
+    """Judges the files of one run. Returns (whether nothing is wrong, what it says); the former is
+    None if it cannot be built."""
+    try:
+        program = build()
+    except Missing as missing:
+        return None, "it does not judge: %s" % missing
+    run = subprocess.run([program, "-together", *files], text=True, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, check=False)
     return run.returncode == 0, run.stdout

@@ -23,11 +23,6 @@ static struct op *bound_op(struct core *core, const struct op *extend) {
 		? op_find_lock(core, CORE_BINDING, extend->key, extend->lock_id) : NULL;
 }
 
-/* Of two times until which something lasts the earlier one, by each clock. */
-static struct instant earlier(struct instant a, struct instant b) {
-	return (struct instant){ a.boot < b.boot ? a.boot : b.boot, a.raw < b.raw ? a.raw : b.raw };
-}
-
 /* Returns when the master counts as gone. A clock here may run slower than the master's by twice
  * the drift, and the timer here may be late; the holder must know of the loss before the master
  * drops the record. */
@@ -300,7 +295,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 		struct instant until = instant_add(master->asked,
 			span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
 		if (instant_expired(op_binding(op)->shortened, master->asked)) {
-			until = earlier(until, master->until);
+			until = instant_earlier(until, master->until);
 		}
 		/* A master that is back may have started anew. */
 		const bool anew = !master->has || master->away;
@@ -325,8 +320,8 @@ void binding_shortened(struct core *core, const struct op *extend, struct instan
 	struct op *op = bound_op(core, extend);
 	for (uint32_t i = 0; op && i < op_binding(op)->masters; i++) {
 		struct bound_master *m = &op_binding(op)->master[i];
-		m->until = earlier(m->until, deadline);
-		m->numbers_until = earlier(m->numbers_until, deadline);
+		m->until = instant_earlier(m->until, deadline);
+		m->numbers_until = instant_earlier(m->numbers_until, deadline);
 	}
 	if (op) {
 		op_binding(op)->shortening = extend->id;

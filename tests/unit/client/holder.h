@@ -74,4 +74,15 @@ static inline struct pawl_lock_options hold(struct rig *r, struct holder *h, boo
 	return o;
 }
 
+/* Opens a client that has acquired two keys at once. */
+static inline void hold_two(struct rig *r, struct holder *h) {
+	const struct pawl_key_item keys[] = { { .key = { "a", 1 } }, { .key = { "b", 1 } } };
+	struct pawl_lock_options o = options_of(h, false);
+	*h = (struct holder){ 0 };
+	rig_open(r, NULL);
+	assert_int_equal(pawl_locks_start(r->client, &o, keys, 2, on_several, h, NULL), 0);
+	rig_settle(r);
+	assert_int_equal(h->count, 2);
+}
+
 #endif

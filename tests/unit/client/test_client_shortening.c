@@ -166,13 +166,8 @@ static void whatever_is_asked_later_names_the_order(void **state) {
 static void a_lock_that_was_not_shortened_names_none(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	const struct pawl_key_item keys[] = { { .key = { "a", 1 } }, { .key = { "b", 1 } } };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_several, &h, NULL), 0);
-	rig_settle(&r);
-	assert_int_equal(h.count, 2);
+	struct holder h;
+	hold_two(&r, &h);
 	/* One of a set is shortened by itself. */
 	shorten_well(&r, h.locks[1]);
 	assert_int_equal(pawl_lock_valid_ms(h.locks[0]), 8910);
@@ -328,12 +323,8 @@ static void a_repeat_at_the_next_node_says_the_same(void **state) {
 static void a_lock_that_has_moved_is_extended_there_under_its_order(void **state) {
 	(void)state;
 	struct rig r;
-	struct holder h = { 0 };
-	const struct pawl_key_item keys[] = { { .key = { "a", 1 } }, { .key = { "b", 1 } } };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_several, &h, NULL), 0);
-	rig_settle(&r);
+	struct holder h;
+	hold_two(&r, &h);
 	pawl_result_free(shorten(&r, h.locks[1], 9000));
 	r.nodes[0].error = PAWL_EMOVED;
 	r.nodes[0].moved_to[0] = r.nodes[2].endpoint;

@@ -395,10 +395,10 @@ class Calls:
         again = [call for call in calls if repeat and call.repeatable or call.method == "watch"]
         for call in again:
             self._land(call.before)
-            if call.method == "watch":
-                self._land(call.msgid)
-                call.msgid = 0
             call.before, call.msgid = call.msgid, 0
+            if call.method == "watch":
+                self._land(call.before)
+                call.before = 0
         self._queue.extendleft(reversed(again))
         for call in calls:
             if call.connection:

@@ -191,15 +191,21 @@ static void on_extended(struct pawl_result *take_result, void *arg) {
 		"valid_ms", (json_int_t)pawl_result_valid_ms(take_result)));
 }
 
-void do_extend(struct command *command) {
+/* Asks for another lease of a lock, by one of the functions that do so. */
+static void ask_lease(struct command *command, int (*start)(struct pawl_lock *lock,
+	uint32_t lease_ms, pawl_done_fn *done, void *arg, struct pawl_call **out_call),
+	pawl_done_fn *done) {
 	struct pawl_lock *lock = one_lock(command);
 	const uint32_t lease_ms = param_number(command, "lease_ms", 0);
 	if (lock) {
 		const int lost = pawl_lock_error(lock);
 		command_started(command, command->bad ? 0 : lost ? lost
-			: pawl_lock_extend_start(lock, lease_ms, on_extended, command,
-				&command->call));
+			: start(lock, lease_ms, done, command, &command->call));
 	}
+}
+
+void do_extend(struct command *command) {
+	ask_lease(command, pawl_lock_extend_start, on_extended);
 }
 
 static void on_shortened(struct pawl_result *take_result, void *arg) {
@@ -208,14 +214,7 @@ static void on_shortened(struct pawl_result *take_result, void *arg) {
 }
 
 void do_shorten(struct command *command) {
-	struct pawl_lock *lock = one_lock(command);
-	const uint32_t lease_ms = param_number(command, "lease_ms", 0);
-	if (lock) {
-		const int lost = pawl_lock_error(lock);
-		command_started(command, command->bad ? 0 : lost ? lost
-			: pawl_lock_shorten_start(lock, lease_ms, on_shortened, command,
-				&command->call));
-	}
+	ask_lease(command, pawl_lock_shorten_start, on_shortened);
 }
 
 void do_token(struct command *command) {
