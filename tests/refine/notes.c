@@ -117,9 +117,9 @@ void notes_changed(struct notes *n, const struct m_key *before, const struct m_k
 		}
 		struct note *note = notes_lock(n, r->lock_id);
 		const bool released = m && releases(m) && id128_equal(m->lock_id, r->lock_id);
-		/* Between two looks it may have ended right after the first one. */
-		note->had = instant_later(note->had, m ? now
-			: instant_expired(now, r->end) ? r->end : before->seen);
+		/* Between two looks it may have ended right after the first one, whatever its end
+		 * was: with a node that is gone, or when the masters compared their tables. */
+		note->had = instant_later(note->had, m ? now : before->seen);
 		if (!released) {
 			note->lost = ballot_later(note->lost, r->prepared);
 		}
