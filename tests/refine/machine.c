@@ -77,6 +77,10 @@ struct instant m_end_of(const struct m_node *node, uint64_t lease_us) {
 	return instant_add(node->now, span_from_us(lease_us));
 }
 
+bool m_notes_clock(const struct m_step *s, uint64_t noted) {
+	return noted >= s->node->clock && noted <= s->clock_between;
+}
+
 uint64_t m_hash(struct slice bytes) {
 	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ bytes.size;
 	for (size_t i = 0; i < bytes.size; i++) {

@@ -86,6 +86,9 @@ struct m_step {
 	/* The node before and after; and the key, and what is remembered of the lock_id. */
 	const struct m_node *node;
 	uint64_t clock_after;
+	/* The clock when the last promise to another request was made, or its turn given, in this
+	 * step; as before, if there was none. */
+	uint64_t clock_between;
 	const struct m_key *before, *after;
 	struct m_ended ended, ended_after;
 	/* The highest ballot that was noted here for the lock_id and lost, other than by a release,
@@ -204,6 +207,9 @@ const char *m_own_kept(const struct m_step *s);
 bool m_r3(const struct m_step *s, uint32_t binding);
 struct instant m_end_of(const struct m_node *node, uint64_t lease_us);
 bool m_instant_same(struct instant a, struct instant b);
+/* Tells whether this is the clock that the master had when it handled the message. A promise to
+ * another may have come first: the ballot of that one raises the clock. */
+bool m_notes_clock(const struct m_step *s, uint64_t noted);
 /* Returns the name that a record rests on after an extension was accepted for it under a name. */
 uint64_t m_name_after(const struct m_record *own, uint64_t name);
 /* Tells whether this is the name of an extension, of which no request has any (section 11). */

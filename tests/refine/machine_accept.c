@@ -55,7 +55,7 @@ static const char *promised(const struct m_step *s) {
 	if (!m_instant_same(now->end, was ? instant_later(was->end, end) : end)) {
 		return "a promise lasts for promise_timeout, or has the later end";
 	}
-	if (now->noted != (was ? was->noted : s->node->clock)) {
+	if (was ? now->noted != was->noted : !m_notes_clock(s, now->noted)) {
 		return "a promise notes the clock, and keeps what it noted if asked for again";
 	}
 	if (numbers ? s->answer->noted < now->noted : s->answer->noted != now->noted) {
@@ -223,8 +223,8 @@ static const char *noted_right(const struct m_step *s, const struct m_record *ow
 	if (m_is_numbers(&now->terms)) {
 		return NULL;
 	}
-	const uint64_t noted = own ? own->noted : promise ? promise->noted : s->node->clock;
-	if (now->noted != noted) {
+	if (own || promise ? now->noted != (own ? own->noted : promise->noted)
+		: !m_notes_clock(s, now->noted)) {
 		return "a record keeps what was noted for its lock_id, or notes the clock";
 	}
 	if (promise && ballot_compare(now->prepared, promise->first) < 0) {

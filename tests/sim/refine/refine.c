@@ -106,6 +106,7 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	}
 	if (m->kind == MESSAGE_SNAPSHOT) {
 		transfers_begin(&r->nodes[r->node].gives, m->round, project_peer(core, from));
+	r->clock_between = r->node_before.clock;
 	}
 	struct t_source *source = message_fields(m->kind) & F_ROUND
 		? transfers_find(&r->nodes[r->node].takes, m->round, project_peer(core, from))
@@ -142,7 +143,8 @@ static void judge_message(struct refine *r, struct core *core) {
 	project_node(core, r->now, &node);
 	project_key(core, m->key, r->now, &r->after);
 	const struct m_step step = { .node = &r->node_before, .clock_after = node.clock,
-		.before = &r->before, .after = &r->after, .ended = r->ended,
+		.clock_between = r->clock_between, .before = &r->before,
+		.after = &r->after, .ended = r->ended,
 		.ended_after = project_ended(core, m->lock_id), .lost = note->lost,
 		.base = note->extension == m->name ? note->base : 0, .bound = r->bound,
 		.lacked_since = instant_later(note->had, r->node_before.vote_began), .m = m,
@@ -239,10 +241,22 @@ void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) 
 			message_copy(&r->answer, m);
 		} else if (message_fields(m->kind) & F_KEY) {
 			says(r, core, peer, m);
+/* A promise to another request, or its turn. */
+static bool promises_another(const struct refine *r, uint32_t peer, const struct message *m) {
+	return r->handling && r->keyed && (m->kind == MESSAGE_PROMISE_ANSWER ||
+		m->kind == MESSAGE_TURN) &&
+		!(peer == r->from && m->round == r->handling->round);
+}
+
 		}
 		if (snapshots & MESSAGE_BIT(m->kind)) {
 			refine_gives(r, core, peer, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT) {
+		if (promises_another(r, peer, m)) {
+			struct m_node node;
+			project_node(core, r->now, &node);
+			r->clock_between = node.clock;
+		}
 			refine_asks_for_snapshot(r, core, peer, m);
 		}
 	}
