@@ -113,8 +113,17 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	v->flags = m->flags;
 	v->age_us = m->age_us;
 	v->at = node->now;
-	/* A home that promises with the turn lacks the lock_id at that moment. */
-	v->asked_at = m->kind == MESSAGE_TURN ? node->now : v->asked_at;
+	/* A home that promises without being asked, with the turn or after it, lacks the lock_id at
+	 * that moment. */
+	v->asked_at = m->kind == MESSAGE_TURN || r->kind == MESSAGE_ENQUEUE ? node->now
+		: v->asked_at;
+}
+
+void asker_lied(struct asker *a, const struct message *m) {
+	struct a_round *r = round_of(a, m->round);
+	if (r) {
+		r->lied = true;
+	}
 }
 
 /* What the master has promised to the attempt does not count any more. */
@@ -190,6 +199,19 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 	}
 	if (newest == NULL) {
 		/* What an earlier try was told is not followed. */
+/* Tells whether a master has reported this value under this ballot. A node that lies may have
+ * given masters different values under one. */
+static bool reported(const struct a_round *p, struct ballot ballot, uint64_t value) {
+	for (uint32_t i = 0; i < p->masters; i++) {
+		const struct a_vote *v = &p->votes[i];
+		if (v->answered && v->status == STATUS_HELD_SELF && v->value == value &&
+			ballot_compare(v->ballot, ballot) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 		return m->prepared.clock != 0 ? NULL
 			: p->kind == MESSAGE_PROMISE && ballot_compare(m->ballot, p->ballot) != 0
 				? "a first value has the ballot that was named with the promises"
@@ -209,7 +231,7 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 static const char *commit_begins(const struct asker *a, const struct m_node *node,
 	const struct message *m) {
 	const struct a_round *p = promises_of(a, m);
-	if (p == NULL || p->epoch != node->epoch || m_is_numbers(&m->terms)) {
+	if (p == NULL || p->epoch != node->epoch || p->lied || m_is_numbers(&m->terms)) {
 		return NULL;
 	}
 	uint32_t all = 0;
@@ -234,7 +256,7 @@ static const struct a_round *prepares_of(const struct asker *a, const struct mes
 static const char *write_begins(const struct asker *a, const struct m_node *node,
 	const struct message *m) {
 	const struct a_round *p = prepares_of(a, m);
-	if (p == NULL || p->epoch != node->epoch) {
+	if (p == NULL || p->epoch != node->epoch || p->lied) {
 		return NULL;
 	}
 	uint32_t prepared = 0;
@@ -280,7 +302,7 @@ static const char *begins_again(struct asker *a, const struct m_node *node,
 	const struct message *m) {
 	const struct a_commit *c = &a->commits[(m->round >> 16) % A_COMMITS];
 	const struct a_round *r = c->op == m->round >> 16 && c->name ? round_of(a, c->round) : NULL;
-	if (r == NULL || r->epoch != node->epoch || r->hash != node->hash) {
+	if (r == NULL || r->epoch != node->epoch || r->hash != node->hash || r->lied) {
 		return NULL;
 	}
 	for (uint32_t i = 0; i < r->masters; i++) {

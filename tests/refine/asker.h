@@ -37,6 +37,10 @@ struct a_round {
 	/* The lock delay, which a commit's lease has in it. */
 	span_ns delay;
 	uint32_t masters, quorum;
+	/* The master that has the request in its queue. */
+	uint32_t home;
+	/* A master that lies has answered, so nothing is known of what the coordinator may do. */
+	bool lied;
 	struct a_vote votes[MASTERS_MAX];
 };
 
@@ -86,6 +90,8 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 /* A master has answered, under the node's present epoch. */
 void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	const struct message *m);
+/* A master that lies has answered something. */
+void asker_lied(struct asker *a, const struct message *m);
 /* A master tells that the attempt's promise is gone there. */
 void asker_displaced(struct asker *a, uint32_t from, const struct message *m);
 const char *asker_answers(struct asker *a, const struct m_node *node,

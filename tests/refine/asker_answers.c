@@ -36,7 +36,7 @@ static bool found(const struct a_search *s, enum message_kind kind, bool *any,
 		}
 		if (r->round && a_of_kind(r, kind) && id128_equal(r->lock_id, s->reply->lock_id)) {
 			*any = true;
-			if (suffices(s, r)) {
+			if (r->lied || suffices(s, r)) {
 				return true;
 			}
 		}

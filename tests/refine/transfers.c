@@ -142,7 +142,12 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 		const struct t_lock *l = transfers_lock(s, r->lock_id);
 		struct m_copy copy = l ? l->copy : (struct m_copy){ .has = false };
 		copy.clock = s->clock;
-		const char *rule = l && l->released ? "a merge keeps every release"
+		if (m_delayed(r, now)) {
+			/* It has ended since, or no source had it any more. */
+			copy.end = r->end;
+		}
+		const char *rule = s->lies || (r->closing && !copy.has) ? NULL
+			: l && l->released ? "a merge keeps every release"
 			/* A copy that is over by now may have ended before the others came. */
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);

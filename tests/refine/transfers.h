@@ -17,6 +17,8 @@ struct t_lock {
 struct t_source {
 	uint64_t round, other, epoch;
 	bool handover;
+	/* It lies, so whatever a node makes of its copies is right. */
+	bool lies;
 	/* It was asked at that time, and voted then as far as the asker knew. */
 	struct instant asked;
 	bool voted;

@@ -34,6 +34,11 @@ void refine_wrong(struct refine *r, struct slice key, const char *rule) {
 	r->options.wrong(r->options.ctx, r->node, key, rule, what);
 }
 
+bool refine_lies(const struct refine *r, uint64_t id) {
+	return r->options.liar != TRACE_NONE &&
+		id == id128_word(sim_node_durable(r->options.sim, r->options.liar)->node_id);
+}
+
 /* ---- what changes between messages ---- */
 
 /* The key is seen anew. `m`: by this message alone it has changed, which is judged already. */
@@ -102,7 +107,11 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	r->in_epoch = project_in_epoch(core, from);
 	project_node(core, r->now, &r->node_before);
 	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
-		asker_hears(asker_of(r), &r->node_before, from, m);
+		if (project_is_master(core, from) && refine_lies(r, project_peer(core, from))) {
+			asker_lied(asker_of(r), m);
+		} else {
+			asker_hears(asker_of(r), &r->node_before, from, m);
+		}
 	}
 	if (m->kind == MESSAGE_SNAPSHOT) {
 		transfers_begin(&r->nodes[r->node].gives, m->round, project_peer(core, from));

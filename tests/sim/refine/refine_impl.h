@@ -70,6 +70,9 @@ struct refine {
 /* Says that the step under way is not allowed, and does not return. */
 void refine_wrong(struct refine *r, struct slice key, const char *rule);
 
+/* Tells whether this is the node that lies. */
+bool refine_lies(const struct refine *r, uint64_t id);
+
 /* ---- refine_votes.c ---- */
 
 /* A node starts anew. */

@@ -10,6 +10,7 @@ void refine_asks_for_snapshot(struct refine *r, struct core *core, uint32_t peer
 		project_peer(core, peer));
 	s->epoch = m->epoch;
 	s->handover = (m->flags & FLAG_HANDOVER) != 0;
+	s->lies = refine_lies(r, s->other);
 	s->asked = r->now;
 	s->voted = project_votes(core, peer);
 }
@@ -45,6 +46,10 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 	struct t_source *s = transfers_find(t, m->round, other);
 	s = s ? s : transfers_begin(t, m->round, other);
 	transfers_message(s, m, r->now);
+	if (refine_lies(r, other)) {
+		/* It may have asked anything. */
+		return;
+	}
 	if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK &&
 		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
 		const struct given given = { r, s };
