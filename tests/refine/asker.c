@@ -44,7 +44,7 @@ static const message_set asked = MESSAGE_BIT(MESSAGE_PROMISE) | MESSAGE_BIT(MESS
 	MESSAGE_BIT(MESSAGE_PREPARE) | MESSAGE_BIT(MESSAGE_WRITE) | MESSAGE_BIT(MESSAGE_ENQUEUE) |
 	MESSAGE_BIT(MESSAGE_DOWNGRADE);
 
-static struct a_round *round_begins(struct asker *a, const struct m_node *node,
+static struct a_round *round_begins(struct asker *a, const struct m_node *node, uint32_t to,
 	const struct message *m) {
 	struct a_round *r = round_place(a, m->round);
 	*r = (struct a_round){ .round = m->round, .kind = m->kind, .lock_id = m->lock_id,
@@ -52,13 +52,24 @@ static struct a_round *round_begins(struct asker *a, const struct m_node *node,
 		.sent = node->now, .token = m->token, .lease_us = m->lease_us,
 		.ballot = m->ballot,
 		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum,
-		.number_seen = ++a->begun,
+		.number_seen = ++a->begun, .home = to,
 		.delay = m->kind == MESSAGE_COMMIT ? m->terms.delay : 0 };
 	a->words[r - a->rounds] = id128_word(m->lock_id);
 	return r;
 }
 
 /* ---- what masters said ---- */
+
+static void hears_of_repair(struct a_vote *v, const struct message *m, struct instant now) {
+	if (m->status == STATUS_OK) {
+		const bool more = v->status == STATUS_OK && v->token > v->sent_token;
+		v->learned = true;
+		v->at = now;
+		v->token = more ? v->token : v->sent_token;
+	} else {
+		v->status = v->status == STATUS_OK ? STATUS_OK : m->status;
+	}
+}
 
 void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	const struct message *m) {
@@ -68,24 +79,23 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 		return;
 	}
 	struct a_vote *v = &r->votes[from];
-	const bool learn = m->kind == MESSAGE_LEARN_ANSWER;
 	if (!v->asked && m->kind == MESSAGE_PROMISE_ANSWER) {
 		/* A hand-over has given the turn: who only waited takes the promise for it. */
 		v->asked = true;
 		v->asked_at = node->now;
 	}
-	if (!v->asked || m->kind == MESSAGE_FETCH_ANSWER || m->kind == MESSAGE_ENQUEUE_ANSWER) {
+	/* A turn of a master that is not the home any more is disregarded. */
+	if (!v->asked || m->kind == MESSAGE_FETCH_ANSWER || m->kind == MESSAGE_ENQUEUE_ANSWER ||
+		(m->kind == MESSAGE_TURN && from != r->home)) {
 		return;
 	}
-	if (learn) {
-		v->learned = v->learned || m->status == STATUS_OK;
-		v->at = m->status == STATUS_OK ? node->now : v->at;
-		if (m->status == STATUS_OK) {
-			const bool more = v->status == STATUS_OK;
-			v->token = more && v->token > v->sent_token ? v->token : v->sent_token;
-		} else {
-			v->status = v->status == STATUS_OK ? STATUS_OK : m->status;
-		}
+	if (m->kind == MESSAGE_LEARN_ANSWER) {
+		hears_of_repair(v, m, node->now);
+		return;
+	}
+	if (m->kind == MESSAGE_TURN && r->kind == MESSAGE_PROMISE) {
+		/* It has its turn already, so the home is asked again. */
+		v->answered = false;
 		return;
 	}
 	/* Who does not vote counts as silent. A master that was told to release the lock lacks it
@@ -96,14 +106,20 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	}
 	/* An answer counts once, unless the master is asked again. What it promises it may say
 	 * anew, because it is told again what is noted, or promises when a record has ended. */
+	if (a_of_kind(r, MESSAGE_EXTEND) && v->answered && v->status == STATUS_OK &&
+		m->status == STATUS_OK) {
+		/* A message that arrives twice is answered twice, and both are true. */
+		v->token = m->token > v->token ? m->token : v->token;
+		v->flags |= m->flags & FLAG_HAD;
+		return;
+	}
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
 		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again) &&
 		!(m->status == STATUS_OK && v->status != STATUS_OK &&
 			r->kind != MESSAGE_COMMIT)) {
 		return;
 	}
-	/* A turn of a master that is not the home any more is disregarded. */
-	v->again = m->kind == MESSAGE_TURN;
+	v->again = false;
 	v->answered = true;
 	v->status = m->status;
 	v->token = m->token;
@@ -183,6 +199,19 @@ static const char *token_right(const struct m_node *node, const struct a_round *
 			: "the token of a commit is above the coordinator's clock";
 }
 
+/* Tells whether a master has reported this value under this ballot. A node that lies may have
+ * given masters different values under one. */
+static bool reported(const struct a_round *p, struct ballot ballot, uint64_t value) {
+	for (uint32_t i = 0; i < p->masters; i++) {
+		const struct a_vote *v = &p->votes[i];
+		if (v->answered && v->status == STATUS_HELD_SELF && v->value == value &&
+			ballot_compare(v->ballot, ballot) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A repeat of a lock_id that is held brings the newest value that was reported, under its ballot.
  * */
 static const char *value_right(const struct a_round *p, const struct message *m) {
@@ -199,31 +228,16 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 	}
 	if (newest == NULL) {
 		/* What an earlier try was told is not followed. */
-/* Tells whether a master has reported this value under this ballot. A node that lies may have
- * given masters different values under one. */
-static bool reported(const struct a_round *p, struct ballot ballot, uint64_t value) {
-	for (uint32_t i = 0; i < p->masters; i++) {
-		const struct a_vote *v = &p->votes[i];
-		if (v->answered && v->status == STATUS_HELD_SELF && v->value == value &&
-			ballot_compare(v->ballot, ballot) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 		return m->prepared.clock != 0 ? NULL
 			: p->kind == MESSAGE_PROMISE && ballot_compare(m->ballot, p->ballot) != 0
 				? "a first value has the ballot that was named with the promises"
 			: lapsed < p->quorum ? "a first value is for a lock_id that has lapsed"
 			: NULL;
 	}
-	/* A master that is asked again may count with what it said before, or not. */
-	return newest->again ? NULL
-		: ballot_compare(m->prepared, newest->ballot) < 0
+	return ballot_compare(m->prepared, newest->ballot) < 0
 		? "a repeat brings the newest value that was reported"
 		: m->prepared.clock && ballot_compare(m->prepared, newest->ballot) == 0 &&
-			(m_hash(m->value) != newest->value ||
+			(!reported(p, newest->ballot, m_hash(m->value)) ||
 			ballot_compare(m->ballot, newest->ballot) != 0)
 			? "a repeat never changes the value of a lock_id that is held" : NULL;
 }
@@ -334,6 +348,9 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 	if (r && r->kind == MESSAGE_PROMISE && m->kind == MESSAGE_PROMISE) {
 		r->ballot = m->ballot;
 	}
+	if (r && m->kind == MESSAGE_ENQUEUE) {
+		r->home = to;
+	}
 	const char *wrong = NULL;
 	if (m->kind == MESSAGE_LEARN && r) {
 		r->votes[to].sent_token = m->token;
@@ -350,7 +367,7 @@ const char *asker_says(struct asker *a, const struct m_node *node, uint32_t to,
 			: m->kind == MESSAGE_WRITE ? write_begins(a, node, m)
 			: m->kind == MESSAGE_PROMISE ? begins_again(a, node, m)
 			: NULL;
-		r = round_begins(a, node, m);
+		r = round_begins(a, node, to, m);
 	}
 	if (m->kind == MESSAGE_COMMIT && r->token != m->token) {
 		wrong = wrong ? wrong : "all masters are asked for the same token";
