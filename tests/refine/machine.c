@@ -6,6 +6,10 @@ bool m_is_numbers(const struct terms *t) {
 	return t->of != MODE_EXCLUSIVE && t->of != MODE_SHARED;
 }
 
+bool m_delayed(const struct m_record *r, struct instant now) {
+	return r->terms.delay > 0 && instant_expired(instant_add(now, r->terms.delay), r->end);
+}
+
 /* Section 10, the table of what excludes what. */
 bool m_excludes(const struct terms *a, const struct terms *b) {
 	if (a->of == MODE_EXCLUSIVE || b->of == MODE_EXCLUSIVE) {
@@ -73,12 +77,12 @@ bool m_instant_same(struct instant a, struct instant b) {
 	return a.boot == b.boot && a.raw == b.raw;
 }
 
-struct instant m_end_of(const struct m_node *node, uint64_t lease_us) {
-	return instant_add(node->now, span_from_us(lease_us));
-}
-
 bool m_notes_clock(const struct m_step *s, uint64_t noted) {
 	return noted >= s->node->clock && noted <= s->clock_between;
+}
+
+struct instant m_end_of(const struct m_node *node, uint64_t lease_us) {
+	return instant_add(node->now, span_from_us(lease_us));
 }
 
 uint64_t m_hash(struct slice bytes) {

@@ -159,8 +159,8 @@ struct m_copy {
 	uint64_t token, noted;
 	struct ballot wrote, prepared;
 	struct instant end;
-	/* It may have been shortened. */
-	bool ordered;
+	/* Its session binding, or order. */
+	uint32_t binding;
 };
 const char *machine_merged(const struct m_record *r, const struct m_copy *c);
 
@@ -194,6 +194,8 @@ bool m_numbered(const struct m_key *key);
 /* Tells whether the record, which others exclude on a contested key, is in doubt. */
 bool m_doubted(const struct m_key *key, const struct m_record *r);
 bool m_is_numbers(const struct terms *t);
+/* Tells whether the record's lock is over, and its key stays closed for the lock delay. */
+bool m_delayed(const struct m_record *r, struct instant now);
 /* Everything but the record and the promise of one lock_id is as before: no other record has
  * changed, and none has come. Promises of others may be gone if `displaced` excludes them. A
  * promise that is new is one of those that a master may make by itself. */
@@ -205,11 +207,11 @@ const char *m_own_kept(const struct m_step *s);
 /* Tells whether a record, or a message for it, that has a binding has ended with a connection, or
  * was released (R3). */
 bool m_r3(const struct m_step *s, uint32_t binding);
-struct instant m_end_of(const struct m_node *node, uint64_t lease_us);
-bool m_instant_same(struct instant a, struct instant b);
 /* Tells whether this is the clock that the master had when it handled the message. A promise to
  * another may have come first: the ballot of that one raises the clock. */
 bool m_notes_clock(const struct m_step *s, uint64_t noted);
+struct instant m_end_of(const struct m_node *node, uint64_t lease_us);
+bool m_instant_same(struct instant a, struct instant b);
 /* Returns the name that a record rests on after an extension was accepted for it under a name. */
 uint64_t m_name_after(const struct m_record *own, uint64_t name);
 /* Tells whether this is the name of an extension, of which no request has any (section 11). */

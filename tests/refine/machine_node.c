@@ -79,11 +79,8 @@ const char *machine_may_vote(const struct m_return *v) {
 	return "a master votes when it has enough sources, or has waited for long enough";
 }
 
-/* A record may come from a source more than once, each time with the time that is left then. The
- * end that counts may be earlier than that of the last one by the time that messages take. */
-#define ON_THE_WAY (10 * SPAN_MS)
-
-/* A record that was merged: the source had no more. */
+/* A record that was merged. If it has a greater number than the source had, it was shortened after
+ * that. */
 const char *machine_merged(const struct m_record *r, const struct m_copy *c) {
 	if (m_is_numbers(&r->terms)) {
 		return NULL;
@@ -97,8 +94,7 @@ const char *machine_merged(const struct m_record *r, const struct m_copy *c) {
 		: ballot_compare(r->wrote, c->wrote) < 0 ||
 			ballot_compare(r->prepared, c->prepared) < 0
 			? "a merge keeps the newer value, and the highest ballot noted"
-		: r->end.boot < c->end.boot - ON_THE_WAY &&
-			r->end.raw < c->end.raw - ON_THE_WAY && !c->ordered
+		: !instant_expired(r->end, c->end) && r->terms.binding <= c->binding
 			? "a merge keeps the later end"
 		: NULL;
 }

@@ -67,7 +67,7 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 		make(s, m->lock_id)->copy = (struct m_copy){ .has = true, .token = m->token,
 			.noted = m->noted, .wrote = m->ballot, .prepared = m->prepared,
 			.end = instant_add(now, span_from_us(m->left_us)),
-			.ordered = m->terms.binding != 0 };
+			.binding = m->terms.binding };
 	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {
 		make(s, m->lock_id)->copy.has = false;
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {

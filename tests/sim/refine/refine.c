@@ -106,6 +106,7 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		(message_fields(m->kind) & F_LOCK_ID) && !(not_judged & MESSAGE_BIT(m->kind));
 	r->in_epoch = project_in_epoch(core, from);
 	project_node(core, r->now, &r->node_before);
+	r->clock_between = r->node_before.clock;
 	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
 		if (project_is_master(core, from) && refine_lies(r, project_peer(core, from))) {
 			asker_lied(asker_of(r), m);
@@ -115,7 +116,6 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	}
 	if (m->kind == MESSAGE_SNAPSHOT) {
 		transfers_begin(&r->nodes[r->node].gives, m->round, project_peer(core, from));
-	r->clock_between = r->node_before.clock;
 	}
 	struct t_source *source = message_fields(m->kind) & F_ROUND
 		? transfers_find(&r->nodes[r->node].takes, m->round, project_peer(core, from))
@@ -241,15 +241,6 @@ static void says(struct refine *r, struct core *core, uint32_t peer, const struc
 	}
 }
 
-void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) {
-	struct refine *r = judge;
-	if (r && r->core == core) {
-		fill(r);
-		if (answers(r, peer, m->kind, m->round)) {
-			r->answered = true;
-			message_copy(&r->answer, m);
-		} else if (message_fields(m->kind) & F_KEY) {
-			says(r, core, peer, m);
 /* A promise to another request, or its turn. */
 static bool promises_another(const struct refine *r, uint32_t peer, const struct message *m) {
 	return r->handling && r->keyed && (m->kind == MESSAGE_PROMISE_ANSWER ||
@@ -257,15 +248,24 @@ static bool promises_another(const struct refine *r, uint32_t peer, const struct
 		!(peer == r->from && m->round == r->handling->round);
 }
 
-		}
-		if (snapshots & MESSAGE_BIT(m->kind)) {
-			refine_gives(r, core, peer, m);
-		} else if (m->kind == MESSAGE_SNAPSHOT) {
+void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) {
+	struct refine *r = judge;
+	if (r && r->core == core) {
+		fill(r);
 		if (promises_another(r, peer, m)) {
 			struct m_node node;
 			project_node(core, r->now, &node);
 			r->clock_between = node.clock;
 		}
+		if (answers(r, peer, m->kind, m->round)) {
+			r->answered = true;
+			message_copy(&r->answer, m);
+		} else if (message_fields(m->kind) & F_KEY) {
+			says(r, core, peer, m);
+		}
+		if (snapshots & MESSAGE_BIT(m->kind)) {
+			refine_gives(r, core, peer, m);
+		} else if (m->kind == MESSAGE_SNAPSHOT) {
 			refine_asks_for_snapshot(r, core, peer, m);
 		}
 	}

@@ -30,6 +30,9 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 			/* Only a node that lies has made such a record. */
 			continue;
 		}
+		if (l && !l->copy.has && m_delayed(record, g->r->now)) {
+			continue;
+		}
 		if (l == NULL || !l->copy.has || l->copy.token != record->token ||
 			(l->copy.noted != record->noted && !m_is_numbers(&record->terms)) ||
 			ballot_compare(l->copy.wrote, record->wrote) != 0 ||
@@ -43,13 +46,13 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 void refine_gives(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
 	struct transfers *t = &r->nodes[r->node].gives;
 	const uint64_t other = project_peer(core, peer);
-	struct t_source *s = transfers_find(t, m->round, other);
-	s = s ? s : transfers_begin(t, m->round, other);
-	transfers_message(s, m, r->now);
 	if (refine_lies(r, other)) {
 		/* It may have asked anything. */
 		return;
 	}
+	struct t_source *s = transfers_find(t, m->round, other);
+	s = s ? s : transfers_begin(t, m->round, other);
+	transfers_message(s, m, r->now);
 	if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK &&
 		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
 		const struct given given = { r, s };
@@ -204,6 +207,7 @@ void refine_looks_at_votes(struct refine *r) {
 		if (!(node.votes && n->votes)) {
 			notes_tenure(&n->notes);
 			n->known = false;
+			n->merges = n->merges && node.votes;
 		}
 		n->votes = node.votes;
 		n->epoch = node.epoch;
