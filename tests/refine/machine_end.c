@@ -176,9 +176,19 @@ const char *machine_binding(const struct m_step *s) {
 	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
 	const bool ends = own && (s->m->flags & FLAG_NOW) && s->bound;
-	const char *wrong = ends ? NULL : m_own_kept(s);
-	if (ends && now && now->terms.delay == 0) {
-		wrong = "a lock that its node has lost ends where it is bound to that node";
+	const char *wrong = NULL;
+	if (ends) {
+		wrong = now && now->terms.delay == 0
+			? "a lock that its node has lost ends where it is bound to that node"
+			: NULL;
+	} else if (own && now && s->answer && s->answer->status == STATUS_OK &&
+		!(s->m->flags & FLAG_NOW)) {
+		struct m_record counted = *own;
+		counted.name = 0;
+		wrong = m_record_same(&counted, now) ? NULL
+			: "no request rolls back a record that a master has said it has";
+	} else {
+		wrong = m_own_kept(s);
 	}
 	return wrong ? wrong
 		: m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
