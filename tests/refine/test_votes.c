@@ -8,6 +8,7 @@
 
 #include "asker.h"
 #include "decrees.h"
+#include "notes.h"
 #include "pawl/error.h"
 #include "transfers.h"
 
@@ -97,8 +98,13 @@ static void test_merged(void **state) {
 	c.noted = 90;
 	assert_non_null(machine_merged(r, &c));
 	c.noted = 89;
-	c.end = instant_add(c.end, 11 * SPAN_MS);
+	c.end.raw++;
 	assert_non_null(machine_merged(r, &c));
+	struct m_record shortened = record;
+	shortened.terms.binding = c.binding = 2;
+	assert_non_null(machine_merged(&shortened, &c));
+	c.binding = 1;
+	assert_null(machine_merged(&shortened, &c));
 	c = (struct m_copy){ .has = false, .clock = 89 };
 	assert_null(machine_merged(r, &c));
 	c.clock = 90;
@@ -117,9 +123,54 @@ static void test_snapshots(void **state) {
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
 	transfers_vote(&t, 1, 1);
 	assert_non_null(transfers_judge(&t, r, now));
+	s->lies = true;
+	assert_null(transfers_judge(&t, r, now));
+	s->lies = false;
 	transfers_vote(&t, 2, 1);
 	assert_null(transfers_judge(&t, r, now));
 	transfers_done(&t);
+}
+
+/* What keeps a key closed when no source has its lock any more; and a lock that has ended since,
+ * and lasts for its lock delay. */
+static void test_merge_with_lock_delay(void **state) {
+	(void)state;
+	struct transfers t = { .next = 0 };
+	struct m_record r = some_record();
+	const struct instant now = { 50 * SPAN_S, 50 * SPAN_S };
+	struct t_source *s = transfers_begin(&t, 1, 4);
+	s->epoch = 1;
+	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_RECORD,
+		.lock_id = lock(1), .token = 90, .noted = 89, .ballot = r.wrote,
+		.prepared = r.prepared, .left_us = 2000000 }, now);
+	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = 200 }, now);
+	transfers_vote(&t, 1, 1);
+	r.terms.delay = SPAN_S;
+	assert_null(transfers_judge(&t, &r, now));
+	r.terms.delay--;
+	assert_non_null(transfers_judge(&t, &r, now));
+	r.lock_id = lock(2);
+	assert_non_null(transfers_judge(&t, &r, now));
+	r.closing = true;
+	assert_null(transfers_judge(&t, &r, now));
+	transfers_done(&t);
+}
+
+/* A record that is gone without a message may have ended right after it was seen. */
+static void test_lacking(void **state) {
+	(void)state;
+	static struct m_key before, after;
+	struct notes n = { .notes = NULL };
+	const struct instant now = { 52 * SPAN_S, 52 * SPAN_S };
+	before.seen = (struct instant){ 49 * SPAN_S, 49 * SPAN_S };
+	before.records[0] = some_record();
+	before.record_count = 1;
+	notes_changed(&n, &before, &after, now, NULL);
+	assert_true(notes_lock(&n, lock(1))->had.boot == before.seen.boot);
+	const struct message m = { .kind = MESSAGE_RELEASE, .lock_id = lock(1) };
+	notes_changed(&n, &before, &after, now, &m);
+	assert_true(notes_lock(&n, lock(1))->had.boot == now.boot);
+	notes_done(&n);
 }
 
 static void test_adoption(void **state) {
@@ -180,6 +231,64 @@ static void test_commit_is_justified(void **state) {
 	assert_non_null(asker_says(&asker, &node, 0, &m));
 }
 
+static void enters(const struct m_node *node, struct message *m) {
+	memset(&asker, 0, sizeof asker);
+	*m = (struct message){ .kind = MESSAGE_ENQUEUE, .round = 0x10001, .attempt = 0x10001,
+		.lock_id = lock(1) };
+	assert_null(asker_says(&asker, node, 0, m));
+	m->kind = MESSAGE_PROMISE;
+	m->ballot = (struct ballot){ 100, 7, 1 };
+}
+
+/* The home promises without being asked, the others are asked for their promises after that. */
+static void test_turn_is_a_promise(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	struct m_node later = node;
+	struct message m;
+	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 0x10002,
+		.lock_id = lock(1), .token = 101, .lease_us = 1000000, .ballot = { 100, 7, 1 } };
+	later.now = instant_add(node.now, 10 * SPAN_MS);
+	struct message ok = { .kind = MESSAGE_PROMISE_ANSWER, .round = 0x10001, .noted = 90 };
+	/* The home has lacked the lock_id at that moment. */
+	enters(&node, &m);
+	asker_hears(&asker, &later, 0, &ok);
+	assert_null(asker_says(&asker, &later, 1, &m));
+	asker_hears(&asker, &later, 1, &ok);
+	assert_null(asker_says(&asker, &later, 1, &commit));
+	/* A master that was asked has to have lacked it since. */
+	enters(&node, &m);
+	asker_hears(&asker, &node, 0, &ok);
+	assert_null(asker_says(&asker, &node, 1, &m));
+	asker_hears(&asker, &later, 1, &ok);
+	assert_non_null(asker_says(&asker, &later, 1, &commit));
+	/* A turn of a master that is the home no more takes its promise from nobody; one of the
+	 * present home, when the request has its turn, does until it has promised again. */
+	for (uint32_t home = 0; home < 2; home++) {
+		enters(&node, &m);
+		asker_hears(&asker, &node, 0, &ok);
+		assert_null(asker_says(&asker, &node, 1, &m));
+		asker_hears(&asker, &node, 1, &ok);
+		m.kind = MESSAGE_ENQUEUE;
+		assert_null(asker_says(&asker, &node, home, &m));
+		asker_hears(&asker, &node, 0, &(struct message){ .kind = MESSAGE_TURN,
+			.round = 0x10001, .status = STATUS_PARKED });
+		const char *rule = asker_says(&asker, &node, 1, &commit);
+		assert_true((rule == NULL) == (home == 1));
+	}
+}
+
+static void test_word_of_a_liar(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 0x10002, .lock_id = lock(1),
+		.token = 101, .lease_us = 1000000, .ballot = { 99, 7, 1 } };
+	memset(&asker, 0, sizeof asker);
+	promises(&node, 100);
+	asker_lied(&asker, &(struct message){ .kind = MESSAGE_PROMISE_ANSWER, .round = 0x10001 });
+	assert_null(asker_says(&asker, &node, 0, &m));
+}
+
 static void test_held_is_justified(void **state) {
 	(void)state;
 	const struct m_node node = some_node();
@@ -232,6 +341,15 @@ static void test_extension_is_justified(void **state) {
 	request.deadline_kept = true;
 	asker_asked(&asker, &request, node.now);
 	assert_null(asker_answers(&asker, &node, &reply));
+	/* A master that answers again still counts once, with all that it has said. */
+	struct core_reply more = reply;
+	more.token = 91;
+	struct message again = { .kind = MESSAGE_EXTEND_ANSWER, .round = m.round, .token = 91 };
+	asker_hears(&asker, &node, 0, &again);
+	asker_hears(&asker, &node, 0, &again);
+	assert_non_null(asker_answers(&asker, &node, &more));
+	asker_hears(&asker, &node, 1, &again);
+	assert_null(asker_answers(&asker, &node, &more));
 }
 
 int main(void) {
@@ -241,8 +359,12 @@ int main(void) {
 		cmocka_unit_test(test_may_vote),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_merge_with_lock_delay),
+		cmocka_unit_test(test_lacking),
 		cmocka_unit_test(test_adoption),
 		cmocka_unit_test(test_commit_is_justified),
+		cmocka_unit_test(test_turn_is_a_promise),
+		cmocka_unit_test(test_word_of_a_liar),
 		cmocka_unit_test(test_held_is_justified),
 		cmocka_unit_test(test_extension_is_justified),
 	};
