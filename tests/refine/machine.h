@@ -95,7 +95,8 @@ struct m_step {
 	 * since the master votes. */
 	struct ballot lost;
 	/* What the record rested on before an extension with the name of the message (section 11):
-	 * its own name, if there was no record; 0: it is not known. */
+	 * its own name, if there was no record; 0: it is not known, because it was accepted before
+	 * the master began to vote. */
 	uint64_t base;
 	/* A node has bound the record to itself (section 2, Release on disconnect). */
 	bool bound;

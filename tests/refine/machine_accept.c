@@ -344,6 +344,15 @@ const char *machine_learn(const struct m_step *s) {
 		displaces ? &now->terms : NULL);
 }
 
+/* What ended with a connection, as the other master says, lasts here for its lock delay. */
+static bool ends_delayed(const struct m_step *s, const struct m_record *own,
+	const struct m_record *now) {
+	struct m_record r = *own;
+	r.end = now->end;
+	return own->terms.binding && own->terms.binding <= s->ended_after.binding &&
+		m_delayed(now, s->node->now) && m_record_same(&r, now);
+}
+
 /* A record that is learned because the masters have compared their tables (section 7): nothing is
  * answered, so the record says whether it was taken. What was remembered there is remembered here,
  * and may end the record. */
@@ -351,7 +360,7 @@ const char *machine_sync(const struct m_step *s) {
 	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
 	if (now == NULL || (own && m_record_same(own, now)) ||
-		(own && now->barred && !own->barred)) {
+		(own && now->barred && !own->barred) || (own && ends_delayed(s, own, now))) {
 		return m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
 	}
 	struct message m = *s->m;

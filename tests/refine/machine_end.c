@@ -50,8 +50,14 @@ static const char *released(const struct m_step *s, const struct m_record *own, 
  * dropped if that name was rolled back meanwhile. */
 static const char *taken_back(const struct m_step *s, const struct m_record *own) {
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
-	if (own == NULL || own->name != s->m->name || s->base == 0 || s->bound) {
+	if (own == NULL || own->name != s->m->name || s->bound) {
 		return s->bound ? NULL : m_own_kept(s);
+	}
+	if (s->base == 0) {
+		struct m_record named = now ? *now : *own;
+		named.name = own->name;
+		return m_record_same(own, &named) ? NULL
+			: "an extension that is taken back changes the name alone";
 	}
 	if (s->base == s->m->name) {
 		return now ? "an extension's own record is dropped when it is taken back" : NULL;

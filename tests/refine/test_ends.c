@@ -48,6 +48,32 @@ static void test_roll_back(void **state) {
 	allowed(&s);
 }
 
+/* An extension whose name is 32 is taken back. */
+static void test_taken_back(void **state) {
+	(void)state;
+	struct scene s;
+	begin_release(&s);
+	s.m.name = s.step.base = 32;
+	s.before.records[0].name = 32;
+	s.step.ended_after.released = false;
+	allowed(&s);
+	s.step.base = 17;
+	struct m_record *now = put_record(&s.after, 1, 90);
+	now->name = 17;
+	allowed(&s);
+	now->name = 32;
+	refused(&s, "the request's name again");
+	s.step.base = 0;
+	allowed(&s);
+	now->name = 17;
+	allowed(&s);
+	now->token = 91;
+	refused(&s, "changes the name alone");
+	now->token = 90;
+	s.before.records[0].name = 48;
+	refused(&s, "nothing was accepted");
+}
+
 static void test_connection(void **state) {
 	(void)state;
 	struct scene s;
@@ -139,6 +165,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_release),
 		cmocka_unit_test(test_roll_back),
+		cmocka_unit_test(test_taken_back),
 		cmocka_unit_test(test_connection),
 		cmocka_unit_test(test_binding),
 		cmocka_unit_test(test_closing),

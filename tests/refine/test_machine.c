@@ -212,6 +212,30 @@ static void test_learn(void **state) {
 	allowed(&s);
 }
 
+/* The other master's copy says that the lock ended with a connection: it lasts for its delay. */
+static void test_sync_with_lock_delay(void **state) {
+	(void)state;
+	struct scene s;
+	scene_begin(&s, MESSAGE_SYNC_RECORD, MESSAGE_SYNC_RECORD);
+	s.step.answer = NULL;
+	s.m.left_us = 2000000;
+	s.step.ended_after.binding = 3;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct m_record *r = put_record(i ? &s.after : &s.before, 1, 90);
+		r->terms.binding = 3;
+		r->terms.delay = SPAN_MS;
+	}
+	struct m_record *now = &s.after.records[0];
+	now->end = instant_add(s.node.now, SPAN_MS);
+	allowed(&s);
+	now->end.boot++;
+	now->end.raw++;
+	refused(&s, "later end");
+	now->end = instant_add(s.node.now, SPAN_MS);
+	s.step.ended_after.binding = 2;
+	refused(&s, "later end");
+}
+
 /* ---- extensions ---- */
 
 static void begin_extend(struct scene *s) {
@@ -323,6 +347,7 @@ int main(void) {
 		cmocka_unit_test(test_contested),
 		cmocka_unit_test(test_repeated_commit),
 		cmocka_unit_test(test_learn),
+		cmocka_unit_test(test_sync_with_lock_delay),
 		cmocka_unit_test(test_extend),
 		cmocka_unit_test(test_extend_contested),
 		cmocka_unit_test(test_shorten),

@@ -165,9 +165,11 @@ static void judge_message(struct refine *r, struct core *core) {
 	if (rule) {
 		refine_wrong(r, m->key, rule);
 	}
-	if (r->answered && r->answer.status == STATUS_OK && m_of_extension(m->name) &&
-		(message_fields(m->kind) & F_ATTEMPT) && m->kind != MESSAGE_RELEASE) {
-		const struct m_record *own = m_record_of(&r->before, m->lock_id);
+	const struct m_record *own = m_record_of(&r->before, m->lock_id);
+	const bool copied = m->kind == MESSAGE_SYNC_RECORD && own == NULL;
+	if (m_of_extension(m->name) && (copied || (r->answered &&
+		r->answer.status == STATUS_OK && (message_fields(m->kind) & F_ATTEMPT) &&
+		m->kind != MESSAGE_RELEASE))) {
 		const bool same = own && own->name == m->name;
 		note->base = same ? note->base : own == NULL ? m->name : own->name;
 		note->extension = m->name;
