@@ -89,6 +89,8 @@ struct m_step {
 	/* The clock when the last promise to another request was made, or its turn given, in this
 	 * step; as before, if there was none. */
 	uint64_t clock_between;
+	/* In this step a promise was made to another request, which may be for the same lock_id. */
+	bool promised_between;
 	const struct m_key *before, *after;
 	struct m_ended ended, ended_after;
 	/* The highest ballot that was noted here for the lock_id and lost, other than by a release,

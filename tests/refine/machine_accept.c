@@ -48,7 +48,8 @@ static const char *promised(const struct m_step *s) {
 	if (promised_to_another(s)) {
 		return "R1: a promise while another lock_id is promised";
 	}
-	if (now == NULL || now->from != s->from || now->attempt != m->attempt) {
+	if (now == NULL || (!s->promised_between &&
+		(now->from != s->from || now->attempt != m->attempt))) {
 		return "a promise has the name of the attempt that asked last";
 	}
 	const struct instant end = instant_add(s->node->now, s->node->promise_timeout);

@@ -56,6 +56,12 @@ static void test_promise_after_another(void **state) {
 	allowed(&s);
 	s.after.promises[0].noted = s.answer.noted = s.step.clock_after = 102;
 	refused(&s, "notes the clock");
+	/* A request for the same lock_id was parked, and has its promise now. */
+	begin_promise(&s);
+	s.after.promises[0].attempt = 6;
+	refused(&s, "asked last");
+	s.step.promised_between = true;
+	allowed(&s);
 }
 
 static void test_held_never_becomes_promise(void **state) {

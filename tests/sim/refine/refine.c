@@ -107,6 +107,7 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	r->in_epoch = project_in_epoch(core, from);
 	project_node(core, r->now, &r->node_before);
 	r->clock_between = r->node_before.clock;
+	r->promised_between = false;
 	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
 		if (project_is_master(core, from) && refine_lies(r, project_peer(core, from))) {
 			asker_lied(asker_of(r), m);
@@ -152,8 +153,8 @@ static void judge_message(struct refine *r, struct core *core) {
 	project_node(core, r->now, &node);
 	project_key(core, m->key, r->now, &r->after);
 	const struct m_step step = { .node = &r->node_before, .clock_after = node.clock,
-		.clock_between = r->clock_between, .before = &r->before,
-		.after = &r->after, .ended = r->ended,
+		.clock_between = r->clock_between, .promised_between = r->promised_between,
+		.before = &r->before, .after = &r->after, .ended = r->ended,
 		.ended_after = project_ended(core, m->lock_id), .lost = note->lost,
 		.base = note->extension == m->name ? note->base : 0, .bound = r->bound,
 		.lacked_since = instant_later(note->had, r->node_before.vote_began), .m = m,
@@ -258,6 +259,8 @@ void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) 
 			struct m_node node;
 			project_node(core, r->now, &node);
 			r->clock_between = node.clock;
+			r->promised_between = r->promised_between ||
+				m->status == STATUS_OK;
 		}
 		if (answers(r, peer, m->kind, m->round)) {
 			r->answered = true;

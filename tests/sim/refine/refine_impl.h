@@ -57,6 +57,7 @@ struct refine {
 	struct m_node node_before;
 	/* The clock when the last promise to another request was made since, or its turn given. */
 	uint64_t clock_between;
+	bool promised_between;
 	struct m_key before, after;
 	struct m_ended ended;
 	/* What was answered to it, and an answer that is yet to be filled in. */
