@@ -131,6 +131,20 @@ static void test_snapshots(void **state) {
 	transfers_done(&t);
 }
 
+/* A node that is asked again and again for snapshots remembers what it gives to others. */
+static void test_asked_again(void **state) {
+	(void)state;
+	struct transfers t = { .next = 0 };
+	transfers_begin_anew(&t, 1, 4);
+	for (uint64_t round = 2; round < 2 + T_SOURCES; round++) {
+		transfers_begin_anew(&t, round, 5);
+	}
+	assert_non_null(transfers_find(&t, 1, 4));
+	assert_null(transfers_find(&t, 2, 5));
+	assert_non_null(transfers_find(&t, 1 + T_SOURCES, 5));
+	transfers_done(&t);
+}
+
 /* What keeps a key closed when no source has its lock any more; and a lock that has ended since,
  * and lasts for its lock delay. */
 static void test_merge_with_lock_delay(void **state) {
@@ -359,6 +373,7 @@ int main(void) {
 		cmocka_unit_test(test_may_vote),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_asked_again),
 		cmocka_unit_test(test_merge_with_lock_delay),
 		cmocka_unit_test(test_lacking),
 		cmocka_unit_test(test_adoption),

@@ -24,6 +24,18 @@ struct t_source *transfers_begin(struct transfers *t, uint64_t round, uint64_t o
 	return s;
 }
 
+struct t_source *transfers_begin_anew(struct transfers *t, uint64_t round, uint64_t other) {
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		if (t->sources[i].other == other && t->sources[i].round) {
+			clear(&t->sources[i]);
+			t->sources[i].round = round;
+			t->sources[i].other = other;
+			return &t->sources[i];
+		}
+	}
+	return transfers_begin(t, round, other);
+}
+
 struct t_source *transfers_find(struct transfers *t, uint64_t round, uint64_t other) {
 	/* A node that has started anew counts its rounds anew. */
 	for (uint32_t i = 1; i <= T_SOURCES; i++) {

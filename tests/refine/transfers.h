@@ -44,6 +44,8 @@ struct transfers {
 
 void transfers_done(struct transfers *t);
 struct t_source *transfers_begin(struct transfers *t, uint64_t round, uint64_t other);
+/* The same. The last snapshot of that other node is over. */
+struct t_source *transfers_begin_anew(struct transfers *t, uint64_t round, uint64_t other);
 struct t_source *transfers_find(struct transfers *t, uint64_t round, uint64_t other);
 /* A message of a snapshot has come, or leaves. */
 void transfers_message(struct t_source *s, const struct message *m, struct instant now);

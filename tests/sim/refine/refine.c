@@ -116,7 +116,8 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		}
 	}
 	if (m->kind == MESSAGE_SNAPSHOT) {
-		transfers_begin(&r->nodes[r->node].gives, m->round, project_peer(core, from));
+		transfers_begin_anew(&r->nodes[r->node].gives, m->round,
+			project_peer(core, from));
 	}
 	struct t_source *source = message_fields(m->kind) & F_ROUND
 		? transfers_find(&r->nodes[r->node].takes, m->round, project_peer(core, from))

@@ -51,7 +51,7 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 		return;
 	}
 	struct t_source *s = transfers_find(t, m->round, other);
-	s = s ? s : transfers_begin(t, m->round, other);
+	s = s ? s : transfers_begin_anew(t, m->round, other);
 	transfers_message(s, m, r->now);
 	if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK &&
 		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
