@@ -5,9 +5,12 @@
 /* ---- requests and rounds ---- */
 
 void asker_asked(struct asker *a, const struct core_request *r, struct instant now) {
+	const struct a_granted *g = a_granted_place(a, r->lock_id);
+	const bool told = id128_equal(g->lock_id, r->lock_id) && g->client == r->client;
 	a->requests[r->id % A_REQUESTS] = (struct a_request){ .id = r->id, .client = r->client,
 		.op = r->op, .lock_id = r->lock_id, .arrived = now, .lease = r->lease,
 		.deadline_kept = r->deadline_kept, .ordered = r->ordered,
+		.told = told, .told_until = g->until,
 		.expect_value = r->expect_value, .expect_seq = r->expect_seq,
 		.expected = m_hash(r->expected), .expected_seq = r->expected_seq };
 }
@@ -59,6 +62,18 @@ static struct a_round *round_begins(struct asker *a, const struct m_node *node, 
 }
 
 /* ---- what masters said ---- */
+
+bool a_lacked(const struct a_vote *v, uint32_t drift_ppm) {
+	if (!v->answered || v->learned || v->status == STATUS_OK || v->status == STATUS_LATER ||
+		v->status == STATUS_RECOVERING || v->status == STATUS_EPOCH ||
+		v->status == STATUS_FULL || v->status == STATUS_BALLOT ||
+		v->status == STATUS_TOO_LONG) {
+		return false;
+	}
+	const span_ns since = instant_elapsed_short(v->at, v->asked_at);
+	return v->status == STATUS_RELEASED || v->status == STATUS_BARRED ||
+		span_from_us(v->age_us) >= span_shrink(since, drift_ppm);
+}
 
 static void hears_of_repair(struct a_vote *v, const struct message *m, struct instant now) {
 	if (m->status == STATUS_OK) {
@@ -119,6 +134,8 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 			r->kind != MESSAGE_COMMIT)) {
 		return;
 	}
+	/* If it has answered twice, because the message has arrived twice, both are true. */
+	v->lacked = a_lacked(v, node->drift_ppm);
 	v->again = false;
 	v->answered = true;
 	v->status = m->status;
@@ -214,12 +231,12 @@ static bool reported(const struct a_round *p, struct ballot ballot, uint64_t val
 
 /* A repeat of a lock_id that is held brings the newest value that was reported, under its ballot.
  * */
-static const char *value_right(const struct a_round *p, const struct message *m) {
+static const char *value_is(const struct a_round *p, const struct message *m, bool asked_again) {
 	const struct a_vote *newest = NULL;
 	uint32_t lapsed = 0;
 	for (uint32_t i = 0; i < p->masters; i++) {
 		const struct a_vote *v = &p->votes[i];
-		if (v->answered && v->status == STATUS_HELD_SELF &&
+		if (v->answered && v->status == STATUS_HELD_SELF && (asked_again || !v->again) &&
 			(newest == NULL || ballot_compare(v->ballot, newest->ballot) > 0)) {
 			newest = v;
 		}
@@ -240,6 +257,12 @@ static const char *value_right(const struct a_round *p, const struct message *m)
 			(!reported(p, newest->ballot, m_hash(m->value)) ||
 			ballot_compare(m->ballot, newest->ballot) != 0)
 			? "a repeat never changes the value of a lock_id that is held" : NULL;
+}
+
+/* A master that is asked again may count with what it said before, or not. */
+static const char *value_right(const struct a_round *p, const struct message *m) {
+	const char *wrong = value_is(p, m, true);
+	return wrong ? value_is(p, m, false) : NULL;
 }
 
 static const char *commit_begins(const struct asker *a, const struct m_node *node,

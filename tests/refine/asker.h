@@ -17,6 +17,9 @@ struct a_vote {
 	uint32_t flags;
 	/* For how long it has lacked the lock_id. */
 	uint64_t age_us;
+	/* It said that it lacked the lock_id already when it was asked, before it said that it has
+	 * it. */
+	bool lacked;
 	/* When it was asked last, and when it answered. */
 	struct instant asked_at, at;
 	/* It was sent the record under this token, and has taken it. */
@@ -52,6 +55,10 @@ struct a_request {
 	struct instant arrived;
 	span_ns lease;
 	bool deadline_kept, ordered;
+	/* This node had told the client over the same connection that it holds the lock, until
+	 * then. */
+	bool told;
+	struct instant told_until;
 	bool expect_value, expect_seq;
 	uint64_t expected;
 	struct ballot expected_seq;
@@ -80,6 +87,9 @@ struct asker {
 	struct a_commit commits[A_COMMITS];
 };
 
+struct a_granted *a_granted_place(struct asker *a, struct id128 lock_id);
+/* Tells whether the master has said that it lacked the lock_id already when it was asked. */
+bool a_lacked(const struct a_vote *v, uint32_t drift_ppm);
 /* Tells whether the round asks this. A hand-over is a release. */
 bool a_of_kind(const struct a_round *r, enum message_kind kind);
 void asker_asked(struct asker *a, const struct core_request *r, struct instant now);

@@ -13,7 +13,7 @@ static const struct a_request *request_of(const struct asker *a, const struct co
 	return q->id == reply->id && q->client == reply->client ? q : NULL;
 }
 
-static struct a_granted *granted_place(struct asker *a, struct id128 lock_id) {
+struct a_granted *a_granted_place(struct asker *a, struct id128 lock_id) {
 	return &a->granted[id128_word(lock_id) % A_GRANTED];
 }
 
@@ -71,16 +71,18 @@ static bool commit_suffices(const struct a_search *s, const struct a_round *r) {
 /* Of a caller that keeps no deadline only masters that had the lock count, unless this node itself
  * has told it over the same connection that it holds the lock, and its deadline is not past. */
 static bool extension_suffices(const struct a_search *s, const struct a_round *r) {
-	const struct a_granted *g = granted_place(s->asker, r->lock_id);
-	const bool told = id128_equal(g->lock_id, r->lock_id) &&
-		g->client == s->reply->client && !s->request->ordered;
+	const struct a_granted *g = a_granted_place(s->asker, r->lock_id);
+	const bool now_told = id128_equal(g->lock_id, r->lock_id) &&
+		g->client == s->reply->client;
+	const struct instant until = now_told ? g->until : s->request->told_until;
+	const bool told = (now_told || s->request->told) && !s->request->ordered;
 	uint32_t n = 0, under = 0;
 	for (uint32_t i = 0; i < r->masters; i++) {
 		const struct a_vote *v = &r->votes[i];
 		const bool accepted = (v->answered && v->status == STATUS_OK) || v->learned;
 		const bool had = v->answered && (v->flags & FLAG_HAD);
 		const bool counts = s->request->deadline_kept || had ||
-			(told && !instant_distrusted(v->at, g->until));
+			(told && !instant_distrusted(v->at, until));
 		n += accepted && counts && in_time(s->node, r, v);
 		under += accepted && v->token >= s->reply->token;
 	}
@@ -98,15 +100,9 @@ static bool loss_is_certain(const struct a_search *s, const struct a_round *r) {
 			lacking++;
 			continue;
 		}
-		if (!v->answered || v->learned || v->status == STATUS_OK ||
-			v->status == STATUS_LATER || v->status == STATUS_RECOVERING ||
-			v->status == STATUS_EPOCH || v->status == STATUS_FULL ||
-			v->status == STATUS_BALLOT || v->status == STATUS_TOO_LONG) {
-			continue;
-		}
-		const span_ns since = instant_elapsed_short(v->at, v->asked_at);
-		lacking += v->status == STATUS_RELEASED || v->status == STATUS_BARRED ||
-			span_from_us(v->age_us) >= span_shrink(since, s->node->drift_ppm);
+		/* What came in the same step may have come after the node had answered. */
+		lacking += a_lacked(v, s->node->drift_ppm) ||
+			(v->lacked && m_instant_same(v->at, s->node->now));
 	}
 	return lacking > r->masters - r->quorum && answered >= r->quorum;
 }
@@ -169,7 +165,7 @@ static const char *released_right(const struct a_search *s) {
 
 /* From now on this node vouches for the lock over this connection. */
 static void grant(const struct a_search *s) {
-	struct a_granted *g = granted_place(s->asker, s->reply->lock_id);
+	struct a_granted *g = a_granted_place(s->asker, s->reply->lock_id);
 	const struct instant until = instant_add(s->node->now, s->reply->valid);
 	const bool same = id128_equal(g->lock_id, s->reply->lock_id);
 	*g = (struct a_granted){ s->reply->lock_id, s->reply->client,

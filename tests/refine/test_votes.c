@@ -292,6 +292,30 @@ static void test_turn_is_a_promise(void **state) {
 	}
 }
 
+/* A master that has said 'held by yourself' may count when it is asked again, or not. */
+static void test_asked_again_for_promises(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 0x10002,
+		.lock_id = lock(1), .token = 101, .lease_us = 1000000, .ballot = { 100, 7, 1 } };
+	struct message m;
+	for (uint32_t again = 0; again < 2; again++) {
+		enters(&node, &m);
+		ask_all(&node, &m);
+		for (uint32_t i = 0; i < 3; i++) {
+			asker_hears(&asker, &node, i, &(struct message){
+				.kind = MESSAGE_PROMISE_ANSWER, .round = m.round, .noted = 90,
+				.ballot = { 90, 7, 1 },
+				.status = i ? STATUS_OK : STATUS_HELD_SELF });
+		}
+		if (again) {
+			assert_null(asker_says(&asker, &node, 0, &m));
+		}
+		const char *rule = asker_says(&asker, &node, 1, &commit);
+		assert_true((rule == NULL) == again);
+	}
+}
+
 static void test_word_of_a_liar(void **state) {
 	(void)state;
 	const struct m_node node = some_node();
@@ -366,6 +390,64 @@ static void test_extension_is_justified(void **state) {
 	assert_null(asker_answers(&asker, &node, &more));
 }
 
+static void test_loss_is_justified(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	struct m_node later = node;
+	const struct message m = { .kind = MESSAGE_EXTEND, .round = 0x10001, .lock_id = lock(1),
+		.lease_us = 1000000 };
+	const struct core_request request = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .lease = SPAN_S };
+	const struct core_reply lost = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .error = PAWL_ELOST };
+	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m.round,
+		.status = STATUS_NEED, .age_us = 9000 };
+	later.now = instant_add(node.now, 10 * SPAN_MS);
+	memset(&asker, 0, sizeof asker);
+	asker_asked(&asker, &request, node.now);
+	ask_all(&node, &m);
+	asker_hears(&asker, &later, 0, &answer);
+	asker_hears(&asker, &later, 1, &answer);
+	/* They may have lost it since they were asked. */
+	assert_non_null(asker_answers(&asker, &later, &lost));
+	ask_all(&node, &m);
+	answer.age_us = 10000;
+	asker_hears(&asker, &later, 0, &answer);
+	asker_hears(&asker, &later, 1, &answer);
+	assert_null(asker_answers(&asker, &later, &lost));
+	/* One of them has it by now, as it says in the same step, or in one before. */
+	answer.status = STATUS_OK;
+	asker_hears(&asker, &later, 0, &answer);
+	assert_null(asker_answers(&asker, &later, &lost));
+	later.now.boot++;
+	assert_non_null(asker_answers(&asker, &later, &lost));
+}
+
+/* The node has told the client, over this connection, before it told another one. */
+static void test_told_before(void **state) {
+	(void)state;
+	const struct m_node node = some_node();
+	const struct message m = { .kind = MESSAGE_EXTEND, .round = 0x10001, .lock_id = lock(1),
+		.lease_us = 1000000 };
+	const struct core_request request = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .lease = SPAN_S };
+	const struct core_reply reply = { .id = 3, .client = 4, .op = CORE_EXTEND,
+		.lock_id = lock(1), .token = 90, .valid = 900 * SPAN_MS };
+	for (uint64_t client = 4; client < 6; client++) {
+		memset(&asker, 0, sizeof asker);
+		*a_granted_place(&asker, lock(1)) = (struct a_granted){ lock(1), client,
+			{ 51 * SPAN_S, 51 * SPAN_S } };
+		asker_asked(&asker, &request, node.now);
+		a_granted_place(&asker, lock(1))->client = 6;
+		ask_all(&node, &m);
+		for (uint32_t i = 0; i < 2; i++) {
+			asker_hears(&asker, &node, i, &(struct message){ .token = 90,
+				.kind = MESSAGE_EXTEND_ANSWER, .round = m.round });
+		}
+		assert_true((asker_answers(&asker, &node, &reply) == NULL) == (client == 4));
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sent),
@@ -379,9 +461,12 @@ int main(void) {
 		cmocka_unit_test(test_adoption),
 		cmocka_unit_test(test_commit_is_justified),
 		cmocka_unit_test(test_turn_is_a_promise),
+		cmocka_unit_test(test_asked_again_for_promises),
 		cmocka_unit_test(test_word_of_a_liar),
 		cmocka_unit_test(test_held_is_justified),
 		cmocka_unit_test(test_extension_is_justified),
+		cmocka_unit_test(test_loss_is_justified),
+		cmocka_unit_test(test_told_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
