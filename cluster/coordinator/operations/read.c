@@ -25,8 +25,9 @@ struct verdict {
 	struct record *holders;
 	bool free, undetermined;
 
-	/* A lock_id that fewer than q masters report may be held, too, if masters that are silent
-	 * have it. */
+	/* A lock_id that fewer than q masters report, or that none reports, may be held, too, if
+	 * masters that are silent have it. A master counts as silent if there was no memory for a
+	 * part of its report. */
 	bool others;
 };
 
@@ -90,7 +91,8 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
 	/* The key is free only if q masters say so. */
-	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false };
+	const bool answered = core->masters - silent >= core->quorum;
+	struct verdict v = { NULL, answered, false, !answered };
 	struct report_walk w = report_walk_begin(core, op);
 	while (report_walk_on(core, op, &w)) {
 		weigh_one(core, op, &w, silent, &v);
