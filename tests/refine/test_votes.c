@@ -121,12 +121,12 @@ static void test_snapshots(void **state) {
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED,
 		.lock_id = lock(1), .flags = FLAG_RELEASED }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
-	transfers_vote(&t, 1, 1);
+	transfers_vote(&t, 1, 1, 100);
 	assert_non_null(transfers_judge(&t, r, now));
 	s->lies = true;
 	assert_null(transfers_judge(&t, r, now));
 	s->lies = false;
-	transfers_vote(&t, 2, 1);
+	transfers_vote(&t, 2, 1, 100);
 	assert_null(transfers_judge(&t, r, now));
 	transfers_done(&t);
 }
@@ -158,11 +158,16 @@ static void test_merge_with_lock_delay(void **state) {
 		.lock_id = lock(1), .token = 90, .noted = 89, .ballot = r.wrote,
 		.prepared = r.prepared, .left_us = 2000000 }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = 200 }, now);
-	transfers_vote(&t, 1, 1);
+	transfers_vote(&t, 1, 1, 100);
 	r.terms.delay = SPAN_S;
 	assert_null(transfers_judge(&t, &r, now));
 	r.terms.delay--;
 	assert_non_null(transfers_judge(&t, &r, now));
+	s->clock = UINT64_C(1) << 33;
+	transfers_vote(&t, 1, 1, 100);
+	assert_null(transfers_judge(&t, &r, now));
+	s->clock = 200;
+	transfers_vote(&t, 1, 1, 100);
 	r.lock_id = lock(2);
 	assert_non_null(transfers_judge(&t, &r, now));
 	r.closing = true;

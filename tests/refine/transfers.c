@@ -134,11 +134,15 @@ static bool last_try(const struct transfers *t, const struct t_source *s) {
 	return true;
 }
 
-void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed) {
+/* Section 9: a source whose clock is further ahead is refused. */
+#define CLOCK_AHEAD (UINT64_C(1) << 32)
+
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t clock) {
 	t->needed = needed;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
 		struct t_source *s = &t->sources[i];
-		s->counts = s->round && s->done && s->epoch >= run && last_try(t, s);
+		s->counts = s->round && s->done && s->epoch >= run && last_try(t, s) &&
+			(s->clock <= clock || s->clock - clock <= CLOCK_AHEAD);
 	}
 }
 

@@ -54,9 +54,9 @@ struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id);
  * the earliest time at which they may have been asked. */
 uint32_t transfers_rejoined(const struct transfers *t, const struct config *config, uint64_t run,
 	struct instant from);
-/* The node begins to vote, with what has come to its end by then. So many of these sources are
- * enough for it, so it may have left out the others. */
-void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed);
+/* The node begins to vote with this clock, and with what has come to its end by then. So many of
+ * these sources are enough for it, so it may have left out the others. */
+void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t clock);
 /* Judges a record that was merged from the sources of these epochs. */
 const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 	struct instant now);

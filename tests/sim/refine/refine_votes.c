@@ -152,7 +152,7 @@ static void votes_begin(struct refine *r, struct refine_node *n, const struct m_
 	const uint32_t rejoin = why.masters - why.quorum + 1,
 		handover = why.previous_masters - why.previous_quorum + 1;
 	transfers_vote(&n->takes, n->run, why.handover && handover - own < rejoin
-		? handover - own : rejoin);
+		? handover - own : rejoin, why.clock);
 }
 
 static void epoch_begins(struct refine *r, struct refine_node *n, const struct m_node *node) {
