@@ -116,9 +116,9 @@ static void test_snapshots(void **state) {
 		.lock_id = lock(1), .flags = FLAG_RELEASED }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
 	transfers_vote(&t, 1, 1);
-	assert_non_null(transfers_judge(&t, r, now));
+	assert_non_null(transfers_judge(&t, r, false, now));
 	transfers_vote(&t, 2, 1);
-	assert_null(transfers_judge(&t, r, now));
+	assert_null(transfers_judge(&t, r, false, now));
 	transfers_done(&t);
 }
 
