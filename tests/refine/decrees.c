@@ -37,6 +37,19 @@ static uint32_t accepted(const struct decrees *d, const struct config *config, u
 	return count;
 }
 
+bool decrees_all_pledged(const struct decrees *d, const struct config *config, uint64_t hash) {
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < d->value_count; i++) {
+		const struct d_value *v = &d->values[i];
+		for (uint32_t k = 0; v->hash == hash && k < v->count; k++) {
+			for (uint32_t p = 0; p < config_masters(config); p++) {
+				count += id128_word(config->nodes[p].id) == v->accepted_by[k];
+			}
+		}
+	}
+	return count == config_masters(config);
+}
+
 const char *decrees_adopted(struct decrees *d, const struct config *config, uint64_t hash,
 	bool forced) {
 	const uint64_t cluster = id128_word(config->cluster_id);

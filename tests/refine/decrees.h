@@ -26,6 +26,8 @@ struct decrees {
 
 /* A master has a configuration on its disk that it has accepted. */
 void decrees_accepted(struct decrees *d, uint64_t hash, uint64_t master);
+/* Tells whether all masters of epoch 1 have pledged it. A pledge is counted like an acceptance. */
+bool decrees_all_pledged(const struct decrees *d, const struct config *config, uint64_t hash);
 /* A node has adopted a configuration. `forced`: it starts the cluster over. */
 const char *decrees_adopted(struct decrees *d, const struct config *config, uint64_t hash,
 	bool forced);

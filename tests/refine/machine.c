@@ -173,9 +173,21 @@ static const char *records_kept(const struct m_key *before, const struct m_key *
 	return NULL;
 }
 
+static const char *promises_kept(const struct m_key *before, const struct m_key *after,
+	struct id128 lock_id) {
+	for (uint32_t i = 0; i < before->promise_count; i++) {
+		const struct id128 id = before->promises[i].lock_id;
+		if (!id128_equal(id, lock_id) && m_promise_of(after, id) == NULL) {
+			return "the promise to another lock_id was dropped before its end";
+		}
+	}
+	return NULL;
+}
+
 const char *m_others_kept(const struct m_node *node, const struct m_key *before,
 	const struct m_key *after, struct id128 lock_id, const struct terms *displaced) {
 	const char *wrong = records_kept(before, after, lock_id);
+	wrong = wrong || displaced ? wrong : promises_kept(before, after, lock_id);
 	for (uint32_t i = 0; wrong == NULL && i < after->promise_count; i++) {
 		const struct m_promise *p = &after->promises[i];
 		const struct m_promise *was = m_promise_of(before, p->lock_id);

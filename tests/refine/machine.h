@@ -140,6 +140,8 @@ const char *machine_sent(const struct m_disk *disk, uint64_t vote_clock, const s
 struct m_return {
 	bool voted_on_disk;
 	uint64_t clock, reservation;
+	/* The least clock after a forced start; 0: there was none. */
+	uint64_t forced_clock;
 	/* A complete side file was restored: the stop was only a pause. */
 	bool restored;
 	/* It had voted in this epoch before; and it takes over for its first vote in it. */

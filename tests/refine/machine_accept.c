@@ -62,6 +62,9 @@ static const char *promised(const struct m_step *s) {
 	if (numbers ? s->answer->noted < now->noted : s->answer->noted != now->noted) {
 		return "a master reports what it noted";
 	}
+	if (m->ballot.clock && ballot_compare(s->answer->ballot, m->ballot) != 0) {
+		return "a promise is answered with the ballot that was named with it";
+	}
 	if (ballot_compare(now->first, m->ballot) < 0 ||
 		(was && ballot_compare(now->first, was->first) < 0)) {
 		return "a promise keeps the highest ballot that was named for its lock_id";

@@ -66,6 +66,9 @@ const char *machine_may_vote(const struct m_return *v) {
 	if (v->clock < v->reservation) {
 		return "after a start the clock is the reservation";
 	}
+	if (v->clock < v->forced_clock) {
+		return "a forced start raises the clock far above the highest one known";
+	}
 	if (v->restored) {
 		return NULL;
 	}

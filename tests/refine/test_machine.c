@@ -42,6 +42,8 @@ static void test_promise(void **state) {
 	refused(&s, "reports what it noted");
 	begin_promise(&s);
 	s.m.ballot.clock = 9;
+	refused(&s, "the ballot that was named with it");
+	s.answer.ballot = s.m.ballot;
 	refused(&s, "highest ballot");
 }
 

@@ -5,6 +5,9 @@
 
 #include "check.h"
 
+/* The end at a source may be later by the time that messages take. */
+#define ON_THE_WAY (10 * SPAN_MS)
+
 static void clear(struct t_source *s) {
 	free(s->locks);
 	*s = (struct t_source){ .round = 0 };
@@ -76,10 +79,13 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 		return;
 	}
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
-		make(s, m->lock_id)->copy = (struct m_copy){ .has = true, .token = m->token,
-			.noted = m->noted, .wrote = m->ballot, .prepared = m->prepared,
+		struct t_lock *l = make(s, m->lock_id);
+		l->copy = (struct m_copy){ .has = true, .token = m->token, .noted = m->noted,
+			.wrote = m->ballot, .prepared = m->prepared,
 			.end = instant_add(now, span_from_us(m->left_us)),
 			.binding = m->terms.binding };
+		l->numbers = m_is_numbers(&m->terms);
+		l->key = m_hash(m->key);
 	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {
 		make(s, m->lock_id)->copy.has = false;
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
@@ -91,6 +97,69 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 		s->clock = m->clock;
 		s->lease = span_from_us(m->lease_us);
 	}
+}
+
+void transfers_released(struct transfers *t, struct id128 lock_id) {
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		if (t->sources[i].round && !t->sources[i].done) {
+			make(&t->sources[i], lock_id)->due = true;
+		}
+	}
+}
+
+const char *transfers_all_released(const struct t_source *s) {
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->locks[i].due && !s->locks[i].released) {
+			return "a snapshot holds every release up to its end";
+		}
+	}
+	return NULL;
+}
+
+/* Whether a source of the present vote has had the lock, and for so long that it lasts. */
+static bool brought(const struct t_source *s, struct id128 lock_id, struct instant now) {
+	const struct t_lock *l = transfers_lock(s, lock_id);
+	return l && l->copy.has && !l->copy.binding && !l->numbers &&
+		instant_left_short(now, l->copy.end) > ON_THE_WAY;
+}
+
+const char *transfers_kept(const struct transfers *t, const struct t_lock *l, bool there,
+	struct instant now) {
+	uint32_t count = 0, has = 0;
+	for (uint32_t i = 0; i < T_SOURCES && !there; i++) {
+		const struct t_source *s = &t->sources[i];
+		if (s->counts && !(s->flags & FLAG_NEVER && !s->voted)) {
+			const struct t_lock *own = transfers_lock(s, l->lock_id);
+			if (own && own->released) {
+				return NULL;
+			}
+			count++;
+			has += !s->lies && brought(s, l->lock_id, now);
+		}
+	}
+	/* So many may have been left out. */
+	const uint32_t more = count > t->needed ? count - t->needed : 0;
+	return !there && has > more ? "a merge keeps every lock that a source has" : NULL;
+}
+
+const char *transfers_end_right(const struct t_end *e, const struct m_node *node,
+	const struct message *m) {
+	const bool forgot = (m->flags & FLAG_FORGOT) != 0;
+	if (!e->handover) {
+		return node->votes ? NULL : "a master rejoins from masters that vote";
+	}
+	if (node->epoch < e->asked_epoch) {
+		return "a source of a handover has adopted the epoch";
+	}
+	if (!forgot && !(m->flags & FLAG_NEVER)) {
+		return e->remembers ? NULL
+			: "a source remembers if it voted when it adopted the epoch";
+	}
+	if (forgot && m->clock < e->reservation) {
+		return "a source that has forgotten has its reservation as its clock";
+	}
+	return forgot && span_from_us(m->lease_us + 1) < e->longest
+		? "a source that has forgotten names the longest lease that it voted under" : NULL;
 }
 
 static bool names(const struct config *config, uint64_t id) {
@@ -146,9 +215,10 @@ void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t
 	}
 }
 
-const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+const char *transfers_judge(const struct transfers *t, const struct m_record *r, bool fresh,
 	struct instant now) {
-	uint32_t count = 0, agree = 0;
+	uint32_t count = 0, agree = 0, has = 0;
+	uint64_t clock = 0;
 	const char *wrong = NULL;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
 		const struct t_source *s = &t->sources[i];
@@ -168,8 +238,15 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);
 		count++;
+		has += copy.has || s->lies;
+		clock = s->clock > clock ? s->clock : clock;
 		agree += rule == NULL;
 		wrong = rule ? rule : wrong;
+	}
+	/* A token above all these clocks was chosen since, and a master that recovers may have
+	 * closed a key. */
+	if (fresh && count > 0 && has == 0 && r->token <= clock && !r->closing) {
+		return "a record that no source which counts has is dropped";
 	}
 	return agree < (t->needed < count ? t->needed : count) ? wrong : NULL;
 }

@@ -11,6 +11,12 @@ struct t_lock {
 	struct m_copy copy;
 	/* The source remembers that it was released. */
 	bool released;
+	/* It was released at the source while the snapshot was under way. */
+	bool due;
+	/* It has permit numbers. */
+	bool numbers;
+	/* The key, by its hash (m_hash). */
+	uint64_t key;
 };
 
 /* One snapshot: by this round one node asked another for it. */
@@ -24,6 +30,8 @@ struct t_source {
 	bool voted;
 	/* The end has come: what it says. */
 	bool done;
+	/* The one that gives it has known its asker as one that may have it. */
+	bool allowed;
 	/* It had come when the node began to vote. */
 	bool counts;
 	uint32_t flags;
@@ -50,6 +58,26 @@ struct t_source *transfers_find(struct transfers *t, uint64_t round, uint64_t ot
 /* A message of a snapshot has come, or leaves. */
 void transfers_message(struct t_source *s, const struct message *m, struct instant now);
 struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id);
+/* The node has released the lock_id: the snapshots that it gives have to say so. */
+void transfers_released(struct transfers *t, struct id128 lock_id);
+/* Judges the end of a snapshot that was given: it holds every release up to its end. */
+const char *transfers_all_released(const struct t_source *s);
+/* Judges whether a lock of the key is missing in a table that was merged. */
+const char *transfers_kept(const struct transfers *t, const struct t_lock *l, bool there,
+	struct instant now);
+/* What is known of a source that ends a snapshot. */
+struct t_end {
+	/* For a handover of that epoch. */
+	bool handover;
+	uint64_t asked_epoch;
+	/* It voted when it adopted its epoch, and has kept its memory since. */
+	bool remembers;
+	/* The reservation with which it started, and the longest lease that it voted under. */
+	uint64_t reservation;
+	span_ns longest;
+};
+const char *transfers_end_right(const struct t_end *e, const struct m_node *node,
+	const struct message *m);
 /* Counts the sources that suffice for rejoining, of these masters, since the epoch `run`; `from` is
  * the earliest time at which they may have been asked. */
 uint32_t transfers_rejoined(const struct transfers *t, const struct config *config, uint64_t run,
@@ -57,8 +85,9 @@ uint32_t transfers_rejoined(const struct transfers *t, const struct config *conf
 /* The node begins to vote with this clock, and with what has come to its end by then. So many of
  * these sources are enough for it, so it may have left out the others. */
 void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t clock);
-/* Judges a record that was merged from the sources of these epochs. */
-const char *transfers_judge(const struct transfers *t, const struct m_record *r,
+/* Judges a record that was merged from the sources of these epochs. `fresh`: it has just been
+ * finished, and the node itself is no source. */
+const char *transfers_judge(const struct transfers *t, const struct m_record *r, bool fresh,
 	struct instant now);
 
 #endif

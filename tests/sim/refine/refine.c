@@ -12,6 +12,20 @@
 void __real_step_message(struct core *core, uint32_t from, const struct message *m);
 void __wrap_step_message(struct core *core, uint32_t from, const struct message *m);
 void __real_out_send(struct core *core, uint32_t peer, const struct message *m);
+static const message_set decrees = MESSAGE_BIT(MESSAGE_DECREE_PREPARE) |
+	MESSAGE_BIT(MESSAGE_DECREE_PROMISE) | MESSAGE_BIT(MESSAGE_DECREE_ACCEPT) |
+	MESSAGE_BIT(MESSAGE_DECREE_ACCEPTED);
+
+static void proposes(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
+	struct m_node node;
+	project_node(core, r->now, &node);
+	const char *rule = proposals_says(&r->nodes[r->node].proposals, &node,
+		project_is_master(core, core_self(core)), project_is_master(core, peer), m);
+	if (rule) {
+		refine_wrong(r, slice_of(NULL, 0), rule);
+	}
+}
+
 void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m);
 struct message *__real_out_answer(struct core *core, uint32_t peer, enum message_kind kind,
 	const struct message *to);
@@ -41,6 +55,16 @@ bool refine_lies(const struct refine *r, uint64_t id) {
 
 /* ---- what changes between messages ---- */
 
+/* A record of the lock was made in this step. */
+static bool made(const struct refine *r, struct id128 lock_id) {
+	for (uint32_t i = 0; i < r->made_count; i++) {
+		if (id128_equal(r->made[i], lock_id)) {
+			return true;
+		}
+	}
+	return r->made_count == MADE_MAX;
+}
+
 /* The key is seen anew. `m`: by this message alone it has changed, which is judged already. */
 static void see(struct refine *r, struct slice name, const struct m_key *now,
 	const struct message *m) {
@@ -64,7 +88,10 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 	}
 	if (n->merges && (shadow->unfinished || !n->known) && !now->unfinished) {
 		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
+			const struct m_record *was = m_record_of(shadow, now->records[i].lock_id);
 			const char *rule = transfers_judge(&n->takes, &now->records[i],
+				m == NULL && !n->remembers && !made(r, now->records[i].lock_id) &&
+					(was == NULL || was->unfinished),
 				r->now);
 			if (rule) {
 				refine_wrong(r, name, rule);
@@ -116,8 +143,15 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		}
 	}
 	if (m->kind == MESSAGE_SNAPSHOT) {
-		transfers_begin_anew(&r->nodes[r->node].gives, m->round,
+		struct t_source *given = transfers_begin_anew(&r->nodes[r->node].gives, m->round,
 			project_peer(core, from));
+		given->epoch = m->epoch;
+		given->handover = (m->flags & FLAG_HANDOVER) != 0;
+	} else if (m->kind == MESSAGE_DECREE_PROMISE && r->in_epoch &&
+		project_is_master(core, from)) {
+		proposals_hears(&r->nodes[r->node].proposals, project_peer(core, from), m);
+	} else if (m->kind == MESSAGE_COPY_AHEAD && project_is_master(core, from)) {
+		refine_announces(&r->nodes[r->node], m);
 	}
 	struct t_source *source = message_fields(m->kind) & F_ROUND
 		? transfers_find(&r->nodes[r->node].takes, m->round, project_peer(core, from))
@@ -175,6 +209,12 @@ static void judge_message(struct refine *r, struct core *core) {
 		const bool same = own && own->name == m->name;
 		note->base = same ? note->base : own == NULL ? m->name : own->name;
 		note->extension = m->name;
+	}
+	if (r->made_count < MADE_MAX && m_record_of(&r->after, m->lock_id)) {
+		r->made[r->made_count++] = m->lock_id;
+	}
+	if (step.ended_after.released && !r->ended.released) {
+		transfers_released(&n->gives, m->lock_id);
 	}
 	see(r, m->key, &r->after, m);
 	note = notes_lock(&n->notes, m->lock_id);
@@ -269,6 +309,9 @@ void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) 
 		} else if (message_fields(m->kind) & F_KEY) {
 			says(r, core, peer, m);
 		}
+		if (decrees & MESSAGE_BIT(m->kind)) {
+			proposes(r, core, peer, m);
+		}
 		if (snapshots & MESSAGE_BIT(m->kind)) {
 			refine_gives(r, core, peer, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT) {
@@ -298,6 +341,7 @@ static void begins(void *ctx, uint32_t node, const struct core_event *event) {
 	struct refine *r = ctx;
 	struct refine_node *n = &r->nodes[node];
 	if (node == r->options.liar) {
+		refine_sees_pledge(r, node);
 		r->core = NULL;
 		return;
 	}
@@ -305,6 +349,7 @@ static void begins(void *ctx, uint32_t node, const struct core_event *event) {
 	r->core = sim_node_core(r->options.sim, node);
 	r->now = sim_node_clock(r->options.sim, node);
 	r->handling = NULL;
+	r->made_count = 0;
 	if (n->incarnation != sim_node_incarnation(r->options.sim, node)) {
 		n->incarnation = sim_node_incarnation(r->options.sim, node);
 		n->votes = n->known = false;
@@ -335,6 +380,9 @@ static void ended(void *ctx, uint32_t node) {
 	if (n->votes && ++n->steps >= STEPS_A_SWEEP) {
 		n->steps = 0;
 		project_each(r->core, r->now, see_each, r);
+		if (!n->known) {
+			refine_nothing_missing(r);
+		}
 		n->known = true;
 	}
 	r->core = NULL;

@@ -4,13 +4,20 @@
 
 #include "asker.h"
 #include "decrees.h"
+#include "epochs.h"
 #include "notes.h"
 #include "project.h"
+#include "proposals.h"
 #include "refine.h"
 #include "transfers.h"
 
 /* All keys of a node are looked at after so many of its steps. */
 #define STEPS_A_SWEEP 16
+
+/* So many locks of one step are remembered. */
+#define MADE_MAX 64
+/* So many masters of announced configurations are remembered. */
+#define ANNOUNCED_MAX (4 * MASTERS_MAX)
 
 struct refine_node {
 	struct notes notes;
@@ -26,8 +33,15 @@ struct refine_node {
 	 * clock with which it voted last. */
 	struct instant started, adopted;
 	uint64_t reservation, vote_clock;
-	/* The ballot under which it has accepted the next configuration, as seen last. */
-	struct ballot accepted;
+	/* What its disk said last about its epoch, and about the decree on the next one. */
+	struct e_disk epoch_disk;
+	struct p_disk decree_disk;
+	struct proposals proposals;
+	/* The least clock with which it may vote after a forced start. */
+	uint64_t forced_clock;
+	/* The masters of configurations that a master has announced for the next epoch. */
+	uint64_t announced[ANNOUNCED_MAX];
+	uint32_t announced_count;
 	/* It had voted in its epoch when it started or adopted it; it voted in the one before,
 	 * then; and it starts with a side file. */
 	bool had_voted, remembers, restored;
@@ -60,6 +74,9 @@ struct refine {
 	bool promised_between;
 	struct m_key before, after;
 	struct m_ended ended;
+	/* The locks of which messages have made records, or found them, in this step. */
+	struct id128 made[MADE_MAX];
+	uint32_t made_count;
 	/* What was answered to it, and an answer that is yet to be filled in. */
 	struct message answer;
 	bool answered;
@@ -78,6 +95,15 @@ bool refine_lies(const struct refine *r, uint64_t id);
 
 /* A node starts anew. */
 void refine_life_begins(struct refine *r, struct refine_node *n);
+/* What its disk says has changed, perhaps. */
+void refine_looks_at_disk(struct refine *r, struct refine_node *n);
+/* A node that lies has pledged, perhaps. */
+void refine_sees_pledge(struct refine *r, uint32_t node);
+/* The node has begun to vote, and all its keys have been seen: nothing of what it has merged is
+ * missing. */
+void refine_nothing_missing(struct refine *r);
+/* A master announces a configuration, whose masters copy ahead. */
+void refine_announces(struct refine_node *n, const struct message *m);
 /* A frame has come to the node: it says in which epoch its sender is. */
 void refine_hears_epoch(struct refine *r, struct refine_node *n, const struct frame *f);
 /* After a step: looks for another epoch, and for the beginning or the end of a vote. */

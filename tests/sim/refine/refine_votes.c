@@ -4,10 +4,37 @@
 
 /* ---- snapshots ---- */
 
+/* Epochs with the same masters are one epoch as far as voting and memory go. */
+static bool same_masters(const struct config *config) {
+	uint32_t same = 0;
+	for (uint32_t i = 0; i < config_masters(config); i++) {
+		for (uint32_t k = 0; k < config->previous_master_count; k++) {
+			same += id128_equal(config->nodes[i].id, config->previous_masters[k].id);
+		}
+	}
+	return same == config_masters(config) && same == config->previous_master_count;
+}
+
+/* Whether a node that has adopted its epoch voted in the one before then, and has kept its memory. A
+ * run of epochs with the same masters is one epoch. */
+static bool remembers(const struct refine *r, const struct refine_node *n,
+	const struct m_node *node) {
+	if (node->epoch == n->epoch && node->hash == n->hash) {
+		return n->remembers;
+	}
+	return node->epoch == n->epoch + 1 &&
+		(n->votes || (n->remembers && same_masters(core_config(r->core))));
+}
+
 void refine_asks_for_snapshot(struct refine *r, struct core *core, uint32_t peer,
 	const struct message *m) {
-	struct t_source *s = transfers_begin(&r->nodes[r->node].takes, m->round,
-		project_peer(core, peer));
+	struct refine_node *n = &r->nodes[r->node];
+	struct t_source *s = transfers_begin(&n->takes, m->round, project_peer(core, peer));
+	if ((m->flags & FLAG_HANDOVER) && n->epoch && m->epoch > n->epoch &&
+		n->announced_count == 0) {
+		refine_wrong(r, slice_of(NULL, 0),
+			"a node copies ahead when a master of its epoch asks for it");
+	}
 	s->epoch = m->epoch;
 	s->handover = (m->flags & FLAG_HANDOVER) != 0;
 	s->lies = refine_lies(r, s->other);
@@ -43,6 +70,46 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 	}
 }
 
+/* Section 6, Who is told what: a snapshot goes to masters of the epoch, or to those of one that was
+ * announced or accepted here for the next epoch. */
+static bool may_have(const struct refine *r, struct core *core, uint32_t peer) {
+	const struct refine_node *n = &r->nodes[r->node];
+	const struct durable *d = sim_node_durable(r->options.sim, r->node);
+	const uint64_t other = project_peer(core, peer);
+	bool may = project_is_master(core, peer);
+	for (uint32_t i = 0; i < n->announced_count && i < ANNOUNCED_MAX; i++) {
+		may = may || n->announced[i] == other;
+	}
+	for (uint32_t i = 0; d->decree_config.epoch && i < config_masters(&d->decree_config); i++) {
+		may = may || id128_word(d->decree_config.nodes[i].id) == other;
+	}
+	return may;
+}
+
+static const char *gives_right(struct refine *r, struct core *core, uint32_t peer,
+	struct t_source *s, const struct message *m) {
+	const struct refine_node *n = &r->nodes[r->node];
+	if (m->kind != MESSAGE_SNAPSHOT_END) {
+		static struct m_key key;
+		project_key(core, m->key, r->now, &key);
+		s->allowed = s->allowed || may_have(r, core, peer);
+		return !s->allowed
+			? "a snapshot goes to masters of this epoch or of the next one alone"
+			: m->kind == MESSAGE_SNAPSHOT_RECORD && m_promise_of(&key, m->lock_id)
+				? "a snapshot has no promises" : NULL;
+	}
+	if (m->status != STATUS_OK) {
+		return NULL;
+	}
+	struct m_node node;
+	project_node(core, r->now, &node);
+	const struct t_end end = { .handover = s->handover, .asked_epoch = s->epoch,
+		.remembers = remembers(r, n, &node), .reservation = n->reservation,
+		.longest = n->longest };
+	const char *rule = transfers_end_right(&end, &node, m);
+	return rule || (m->flags & (FLAG_FORGOT | FLAG_NEVER)) ? rule : transfers_all_released(s);
+}
+
 void refine_gives(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
 	struct transfers *t = &r->nodes[r->node].gives;
 	const uint64_t other = project_peer(core, peer);
@@ -53,6 +120,10 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 	struct t_source *s = transfers_find(t, m->round, other);
 	s = s ? s : transfers_begin_anew(t, m->round, other);
 	transfers_message(s, m, r->now);
+	const char *rule = gives_right(r, core, peer, s, m);
+	if (rule) {
+		refine_wrong(r, message_fields(m->kind) & F_KEY ? m->key : slice_of(NULL, 0), rule);
+	}
 	if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK &&
 		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
 		const struct given given = { r, s };
@@ -61,17 +132,6 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 }
 
 /* ---- votes and epochs ---- */
-
-/* Epochs with the same masters are one epoch as far as voting and memory go. */
-static bool same_masters(const struct config *config) {
-	uint32_t same = 0;
-	for (uint32_t i = 0; i < config_masters(config); i++) {
-		for (uint32_t k = 0; k < config->previous_master_count; k++) {
-			same += id128_equal(config->nodes[i].id, config->previous_masters[k].id);
-		}
-	}
-	return same == config_masters(config) && same == config->previous_master_count;
-}
 
 static struct instant heard_at(const struct refine_node *n, uint64_t id, uint64_t epoch) {
 	for (uint32_t i = 0; i < n->heard_count; i++) {
@@ -135,9 +195,11 @@ static void votes_begin(struct refine *r, struct refine_node *n, const struct m_
 	const struct m_return why = { .voted_on_disk = disk->voted &&
 			disk->config.epoch == node->epoch,
 		.clock = node->clock, .reservation = n->restored ? 0 : n->reservation,
+		.forced_clock = n->forced_clock,
 		.restored = n->restored, .had_voted = n->had_voted,
 		.handover = !n->had_voted, .longest = n->longest,
-		.since_start = instant_elapsed_short(r->now, n->started),
+		.since_start = instant_elapsed_short(r->now, n->forced_clock ? n->adopted
+			: n->started),
 		.drift_ppm = node->drift_ppm, .masters = node->masters, .quorum = node->quorum,
 		.previous_masters = config->previous_master_count,
 		.previous_quorum = config->previous_master_count / 2 + 1,
@@ -157,22 +219,92 @@ static void votes_begin(struct refine *r, struct refine_node *n, const struct m_
 
 static void epoch_begins(struct refine *r, struct refine_node *n, const struct m_node *node) {
 	const struct durable *d = sim_node_durable(r->options.sim, r->node);
+	const bool forced = node->epoch >> 32 != n->epoch >> 32 && n->epoch;
+	n->forced_clock = forced ? epochs_forced_clock(node->epoch, r->node_before.clock) : 0;
+	n->announced_count = 0;
 	n->adopted = r->now;
 	n->had_voted = d->voted && d->config.epoch == node->epoch;
-	n->remembers = n->votes && node->epoch == n->epoch + 1;
+	n->remembers = remembers(r, n, node);
 	if (!same_masters(core_config(r->core)) || node->epoch != n->epoch + 1) {
 		n->run = node->epoch;
 	}
 }
 
+static struct e_disk epoch_disk_of(const struct durable *d) {
+	return (struct e_disk){ id128_word(d->node_id), d->config.epoch,
+		d->config.epoch ? config_hash(&d->config) : 0, d->voted, d->pledged };
+}
+
 /* What is on the disk of this node counts, whether it says so or not. */
-static void look_at_decree(struct refine *r, struct refine_node *n) {
+void refine_looks_at_disk(struct refine *r, struct refine_node *n) {
 	const struct durable *d = sim_node_durable(r->options.sim, r->node);
-	if (ballot_compare(d->decree_accepted, n->accepted) != 0) {
-		n->accepted = d->decree_accepted;
-		if (d->decree_config.epoch) {
-			decrees_accepted(&r->decrees, config_hash(&d->decree_config),
-				id128_word(d->node_id));
+	const struct p_disk decree = { d->config.epoch, d->decree_promised, d->decree_accepted,
+		d->decree_config.epoch ? config_hash(&d->decree_config) : 0 };
+	const struct e_disk epoch = epoch_disk_of(d);
+	if (decree.accepted_hash) {
+		decrees_accepted(&r->decrees, decree.accepted_hash, epoch.id);
+	}
+	if (epoch.epoch == 1) {
+		decrees_accepted(&r->decrees, epoch.hash, epoch.id);
+	}
+	const char *rule = n->epoch_disk.id != epoch.id ? NULL
+		: proposals_synced(&n->decree_disk, &decree);
+	rule = rule ? rule : epochs_synced(&n->epoch_disk, &epoch, same_masters(&d->config),
+		decrees_all_pledged(&r->decrees, &d->config, epoch.hash));
+	n->decree_disk = decree;
+	n->epoch_disk = epoch;
+	if (rule) {
+		refine_wrong(r, slice_of(NULL, 0), rule);
+	}
+}
+
+void refine_nothing_missing(struct refine *r) {
+	struct refine_node *n = &r->nodes[r->node];
+	for (uint32_t i = 0; n->merges && i < T_SOURCES; i++) {
+		const struct t_source *s = &n->takes.sources[i];
+		for (size_t k = 0; s->counts && k < s->count; k++) {
+			const struct t_lock *l = &s->locks[k];
+			const struct m_key *key = l->key ? notes_key(&n->notes, l->key) : NULL;
+			const struct m_ended ended = project_ended(r->core, l->lock_id);
+			if (key == NULL || key->more || ended.released || ended.binding ||
+				ended.name) {
+				continue;
+			}
+			const char *rule = transfers_kept(&n->takes, l,
+				m_record_of(key, l->lock_id) != NULL, r->now);
+			if (rule) {
+				refine_wrong(r, slice_of(NULL, 0), rule);
+			}
+		}
+	}
+}
+
+void refine_sees_pledge(struct refine *r, uint32_t node) {
+	const struct e_disk epoch = epoch_disk_of(sim_node_durable(r->options.sim, node));
+	if (epoch.epoch == 1) {
+		decrees_accepted(&r->decrees, epoch.hash, epoch.id);
+	}
+}
+
+void refine_announces(struct refine_node *n, const struct message *m) {
+	static struct config config;
+	if (config_decode(m->blob, &config) != 0) {
+		return;
+	}
+	for (uint32_t i = 0; i < config_masters(&config); i++) {
+		n->announced[n->announced_count++ % ANNOUNCED_MAX] =
+			id128_word(config.nodes[i].id);
+	}
+}
+
+static void promises_each(void *ctx, struct slice name, const struct m_key *key) {
+	struct refine *r = ctx;
+	const struct m_key *shadow = notes_key(&r->nodes[r->node].notes, m_hash(name));
+	for (uint32_t i = 0; i < key->promise_count; i++) {
+		const struct m_promise *p = &key->promises[i];
+		const struct m_promise *was = m_promise_of(shadow, p->lock_id);
+		if (was && was->attempt == p->attempt && was->from == p->from) {
+			refine_wrong(r, name, "promises are dropped when an epoch is adopted");
 		}
 	}
 }
@@ -182,12 +314,13 @@ void refine_looks_at_votes(struct refine *r) {
 	struct refine_node *n = &r->nodes[r->node];
 	struct m_node node;
 	project_node(r->core, r->now, &node);
-	look_at_decree(r, n);
+	refine_looks_at_disk(r, n);
 	const bool another = node.epoch != n->epoch || node.hash != n->hash;
 	const bool born = n->hash == 0;
 	const bool carried = another && n->votes && same_masters(core_config(r->core)) &&
 		node.epoch == n->epoch + 1;
 	if (another) {
+		project_each(r->core, r->now, promises_each, r);
 		epoch_begins(r, n, &node);
 		const char *rule = r->options.liar != TRACE_NONE || node.hash == 0 ? NULL
 			: decrees_adopted(&r->decrees, core_config(r->core), node.hash,
@@ -229,6 +362,10 @@ void refine_life_begins(struct refine *r, struct refine_node *n) {
 	n->epoch = disk->pledged ? 0 : disk->config.epoch;
 	n->hash = disk->config.epoch && !disk->pledged ? config_hash(&disk->config) : 0;
 	n->heard_count = 0;
+	n->forced_clock = 0;
+	n->announced_count = 0;
+	n->proposals = (struct proposals){ .next = 0 };
+	refine_looks_at_disk(r, n);
 }
 
 void refine_sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
