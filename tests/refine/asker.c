@@ -81,8 +81,9 @@ static void hears_of_repair(struct a_vote *v, const struct message *m, struct in
 		v->learned = true;
 		v->at = now;
 		v->token = more ? v->token : v->sent_token;
-	} else {
-		v->status = v->status == STATUS_OK ? STATUS_OK : m->status;
+	} else if (v->status != STATUS_OK && m->status != STATUS_FULL) {
+		/* Who has no memory for it goes on lacking it. */
+		v->status = m->status;
 	}
 }
 

@@ -109,3 +109,7 @@ struct m_ended project_ended(const struct core *core, struct id128 lock_id) {
 	return t == NULL ? (struct m_ended){ .released = false }
 		: (struct m_ended){ t->released, t->barred, t->binding, t->name };
 }
+
+bool project_tombstones_full(const struct core *core) {
+	return core->store.tombstones[core->store.tombstones_next].used;
+}

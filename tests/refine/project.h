@@ -10,6 +10,8 @@ void project_node(const struct core *core, struct instant now, struct m_node *ou
 void project_key(const struct core *core, struct slice name, struct instant now,
 	struct m_key *out);
 struct m_ended project_ended(const struct core *core, struct id128 lock_id);
+/* Tells whether the ring of tombstones is full, so that each new one takes the place of another. */
+bool project_tombstones_full(const struct core *core);
 /* Shows all keys of the live table. */
 void project_each(const struct core *core, struct instant now,
 	void (*visit)(void *ctx, struct slice name, const struct m_key *key), void *ctx);

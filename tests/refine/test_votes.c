@@ -122,12 +122,13 @@ static void test_snapshots(void **state) {
 		.lock_id = lock(1), .flags = FLAG_RELEASED }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
 	transfers_vote(&t, 1, 1, 100);
-	assert_non_null(transfers_judge(&t, r, false, now));
+	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = r }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ r, false, true }, now));
 	s->lies = true;
-	assert_null(transfers_judge(&t, r, false, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = r }, now));
 	s->lies = false;
 	transfers_vote(&t, 2, 1, 100);
-	assert_null(transfers_judge(&t, r, false, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = r }, now));
 	transfers_done(&t);
 }
 
@@ -160,18 +161,18 @@ static void test_merge_with_lock_delay(void **state) {
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = 200 }, now);
 	transfers_vote(&t, 1, 1, 100);
 	r.terms.delay = SPAN_S;
-	assert_null(transfers_judge(&t, &r, false, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
 	r.terms.delay--;
-	assert_non_null(transfers_judge(&t, &r, false, now));
+	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
 	s->clock = UINT64_C(1) << 33;
 	transfers_vote(&t, 1, 1, 100);
-	assert_null(transfers_judge(&t, &r, false, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
 	s->clock = 200;
 	transfers_vote(&t, 1, 1, 100);
 	r.lock_id = lock(2);
-	assert_non_null(transfers_judge(&t, &r, false, now));
+	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
 	r.closing = true;
-	assert_null(transfers_judge(&t, &r, false, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
 	transfers_done(&t);
 }
 

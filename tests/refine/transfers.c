@@ -215,8 +215,9 @@ void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t
 	}
 }
 
-const char *transfers_judge(const struct transfers *t, const struct m_record *r, bool fresh,
+const char *transfers_judge(const struct transfers *t, const struct t_merged *merged,
 	struct instant now) {
+	const struct m_record *r = merged->record;
 	uint32_t count = 0, agree = 0, has = 0;
 	uint64_t clock = 0;
 	const char *wrong = NULL;
@@ -233,7 +234,7 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 			copy.end = r->end;
 		}
 		const char *rule = s->lies || (r->closing && !copy.has) ? NULL
-			: l && l->released ? "a merge keeps every release"
+			: l && l->released ? merged->forgotten ? NULL : "a merge keeps every release"
 			/* A copy that is over by now may have ended before the others came. */
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);
@@ -245,7 +246,7 @@ const char *transfers_judge(const struct transfers *t, const struct m_record *r,
 	}
 	/* A token above all these clocks was chosen since, and a master that recovers may have
 	 * closed a key. */
-	if (fresh && count > 0 && has == 0 && r->token <= clock && !r->closing) {
+	if (merged->fresh && count > 0 && has == 0 && r->token <= clock && !r->closing) {
 		return "a record that no source which counts has is dropped";
 	}
 	return agree < (t->needed < count ? t->needed : count) ? wrong : NULL;

@@ -85,9 +85,16 @@ uint32_t transfers_rejoined(const struct transfers *t, const struct config *conf
 /* The node begins to vote with this clock, and with what has come to its end by then. So many of
  * these sources are enough for it, so it may have left out the others. */
 void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t clock);
-/* Judges a record that was merged from the sources of these epochs. `fresh`: it has just been
- * finished, and the node itself is no source. */
-const char *transfers_judge(const struct transfers *t, const struct m_record *r, bool fresh,
+/* A record that was merged. */
+struct t_merged {
+	const struct m_record *record;
+	/* It has just been finished, and the node itself is no source. */
+	bool fresh;
+	/* The node has no tombstone of its lock_id, and no place for more than it has. */
+	bool forgotten;
+};
+/* Judges it from the sources of these epochs. */
+const char *transfers_judge(const struct transfers *t, const struct t_merged *merged,
 	struct instant now);
 
 #endif

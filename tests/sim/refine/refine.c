@@ -89,10 +89,13 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 	if (n->merges && (shadow->unfinished || !n->known) && !now->unfinished) {
 		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
 			const struct m_record *was = m_record_of(shadow, now->records[i].lock_id);
-			const char *rule = transfers_judge(&n->takes, &now->records[i],
-				m == NULL && !n->remembers && !made(r, now->records[i].lock_id) &&
+			const struct t_merged merged = { .record = &now->records[i],
+				.fresh = m == NULL && !n->remembers &&
+					!made(r, now->records[i].lock_id) &&
 					(was == NULL || was->unfinished),
-				r->now);
+				.forgotten = project_tombstones_full(r->core) &&
+					!project_ended(r->core, now->records[i].lock_id).released };
+			const char *rule = transfers_judge(&n->takes, &merged, r->now);
 			if (rule) {
 				refine_wrong(r, name, rule);
 			}
