@@ -46,18 +46,18 @@ static void note_sources(struct core *core, struct record *r) {
 }
 
 /* A merge keeps every release, and a release may have come from one source after another one's
- * record of the lock_id. If none of the sources that count has a record, it came by a try that
- * broke off, and has ended since. */
+ * record of the lock_id, or be of a record of this master's own, which no source has. If none of
+ * the sources that count has a record, it came by a try that broke off, and has ended since. */
 void finish_key(struct core *core, struct key *key) {
 	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {
 		after = r->next;
-		if (r->sources == 0) {
-			continue;
+		bool none = false;
+		const bool released = tombstone_released(core, r->lock_id);
+		if (r->sources) {
+			none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS));
+			note_sources(core, r);
 		}
-		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)),
-			released = tombstone_released(core, r->lock_id);
-		note_sources(core, r);
 		/* A failed request has given the lock back (section 11). */
 		const bool back = rolled_back_named(core, r->lock_id, r->rests_on);
 		const bool ended = back ||

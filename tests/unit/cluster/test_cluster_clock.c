@@ -180,6 +180,23 @@ static void a_master_that_waits_because_its_clock_is_behind_is_behind_no_more(vo
 	take(s, 1, "k", stage_lock(1));
 }
 
+/* n1 has missed a release. It keeps its own table while it rejoins, and the others tell it what they
+ * remember of the lock: its lock_id, and not its key. */
+static void a_master_that_rejoins_with_its_memory_drops_what_was_released_meanwhile(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_true(knows(s, 1, "k", stage_lock(1)));
+	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
+	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
+	const uint64_t high = stage_status(s, 1).clock + 2 * CLOCK_JUMP_MAX;
+	say(s, 0, 1, high);
+	say(s, 2, 1, high);
+	assert_int_equal(stage_count(s, COUNT_clock_behind), 1);
+	assert_true(knows(s, 1, "k", stage_lock(1)));
+	assert_true(stage_until_voting(s, 1, SPAN_S));
+	assert_false(knows(s, 1, "k", stage_lock(1)));
+}
+
 /* n2 drives n0 away from n1, so that n1 rejoins with the whole margin, and then n1 away from n0,
  * and so on. */
 static void a_master_that_rejoined_because_it_was_behind_does_not_do_so_again_at_once(
@@ -258,6 +275,7 @@ UNIT(cluster_clock) {
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
 		NAMED(a_master_that_starts_again_is_not_driven_away_from_the_others),
 		MEMBERS(a_master_that_waits_because_its_clock_is_behind_is_behind_no_more),
+		NAMED(a_master_that_rejoins_with_its_memory_drops_what_was_released_meanwhile),
 		NAMED(a_master_that_rejoined_because_it_was_behind_does_not_do_so_again_at_once),
 		MEMBERS_3(a_node_that_copies_waits_for_a_clock_no_longer_than_that_is_ahead),
 		cmocka_unit_test(
