@@ -52,10 +52,13 @@ void finish_key(struct core *core, struct key *key) {
 	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {
 		after = r->next;
-		bool none = false;
 		const bool released = tombstone_released(core, r->lock_id);
+		if (r->sources == 0 && !released) {
+			continue;
+		}
+		const bool none = r->sources && !f->unknown &&
+			!(r->sources & (f->brought | MERGE_STAYS));
 		if (r->sources) {
-			none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS));
 			note_sources(core, r);
 		}
 		/* A failed request has given the lock back (section 11). */

@@ -197,9 +197,10 @@ const char *m_others_kept(const struct m_node *node, const struct m_key *before,
 		if (was == NULL) {
 			wrong = promise_made(node, before, after, p);
 		} else if (was->noted != p->noted) {
-			/* The request's other entry may have the turn now (section 5, Sent again).
-			 * */
-			wrong = "the promise to another lock_id has changed";
+			/* The record has displaced it, and its request, which is parked, has got
+			 * its promise anew. */
+			wrong = displaced ? promise_made(node, before, after, p)
+				: "the promise to another lock_id has changed";
 		} else if (displaced && !m_is_numbers(&p->terms) &&
 			m_excludes(displaced, &p->terms)) {
 			wrong = "a record displaces the promises that it excludes";

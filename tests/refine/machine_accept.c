@@ -62,12 +62,15 @@ static const char *promised(const struct m_step *s) {
 	if (numbers ? s->answer->noted < now->noted : s->answer->noted != now->noted) {
 		return "a master reports what it noted";
 	}
-	if (m->ballot.clock && ballot_compare(s->answer->ballot, m->ballot) != 0) {
-		return "a promise is answered with the ballot that was named with it";
-	}
 	if (ballot_compare(now->first, m->ballot) < 0 ||
 		(was && ballot_compare(now->first, was->first) < 0)) {
 		return "a promise keeps the highest ballot that was named for its lock_id";
+	}
+	/* The home names the one that it has drawn, if it gives the turn. */
+	if (m->ballot.clock && !s->promised_between &&
+		ballot_compare(s->answer->ballot, m->ballot) != 0 &&
+		ballot_compare(s->answer->ballot, now->first) != 0) {
+		return "a promise is answered with the ballot that was named for it";
 	}
 	return NULL;
 }
@@ -368,7 +371,9 @@ const char *machine_sync(const struct m_step *s) {
 		return m_others_kept(s->node, s->before, s->after, s->m->lock_id, NULL);
 	}
 	struct message m = *s->m;
-	m.lease_us = s->m->left_us;
+	/* The source may still have a longer lease, from before an epoch allowed less. */
+	const uint64_t longest = (uint64_t)(s->node->max_lease / SPAN_US);
+	m.lease_us = m.left_us < longest ? m.left_us : longest;
 	const struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .status = STATUS_OK };
 	struct m_step step = *s;
 	step.m = &m;

@@ -78,9 +78,6 @@ static const char *rolled_back(const struct m_step *s, const struct m_record *ow
 	if (own && own->name == s->m->name && !s->bound) {
 		return now ? "a roll-back drops what rests on its name alone" : NULL;
 	}
-	if (!s->in_epoch && s->ended_after.name != s->ended.name) {
-		return "what a non-member rolls back in vain makes no tombstone";
-	}
 	if (!(s->in_epoch ? s->ended_after.name : s->m->name)) {
 		return "a master remembers the name that was rolled back";
 	}

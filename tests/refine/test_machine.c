@@ -42,9 +42,11 @@ static void test_promise(void **state) {
 	refused(&s, "reports what it noted");
 	begin_promise(&s);
 	s.m.ballot.clock = 9;
-	refused(&s, "the ballot that was named with it");
-	s.answer.ballot = s.m.ballot;
 	refused(&s, "highest ballot");
+	s.after.promises[0].first = s.m.ballot;
+	refused(&s, "the ballot that was named for it");
+	s.answer.ballot = s.m.ballot;
+	allowed(&s);
 }
 
 /* The ballot of a promise to another request has raised the clock in this step. */
@@ -154,6 +156,9 @@ static void test_commit(void **state) {
 	put_promise(&s.before, 2, 50);
 	put_promise(&s.after, 2, 50);
 	refused(&s, "displaces");
+	/* Its request may have got a promise anew, but not against R1. */
+	s.after.promises[0].noted = 101;
+	refused(&s, "R1");
 	begin_commit(&s);
 	put_promise(&s.after, 1, 90);
 	refused(&s, "takes the place of the promise");
@@ -241,6 +246,25 @@ static void test_sync_with_lock_delay(void **state) {
 	refused(&s, "later end");
 	now->end = instant_add(s.node.now, SPAN_MS);
 	s.step.ended_after.binding = 2;
+	refused(&s, "later end");
+}
+
+/* A copy of a lease that is longer than the present max_lease is cut to that. */
+static void test_sync_of_a_longer_lease(void **state) {
+	(void)state;
+	struct scene s;
+	scene_begin(&s, MESSAGE_SYNC_RECORD, MESSAGE_SYNC_RECORD);
+	s.step.answer = NULL;
+	s.m.left_us = (uint64_t)(2 * s.node.max_lease / SPAN_US);
+	s.m.token = 90;
+	struct m_record *now = put_record(&s.after, 1, 90);
+	now->wrote = now->prepared = s.m.ballot = (struct ballot){ 80, 7, 1 };
+	now->value = m_hash(s.m.value);
+	now->noted = s.step.clock_after;
+	now->end = instant_add(s.node.now, s.node.max_lease);
+	allowed(&s);
+	now->end.boot++;
+	now->end.raw++;
 	refused(&s, "later end");
 }
 
@@ -356,6 +380,7 @@ int main(void) {
 		cmocka_unit_test(test_repeated_commit),
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_sync_with_lock_delay),
+		cmocka_unit_test(test_sync_of_a_longer_lease),
 		cmocka_unit_test(test_extend),
 		cmocka_unit_test(test_extend_contested),
 		cmocka_unit_test(test_shorten),

@@ -123,7 +123,7 @@ static void test_snapshots(void **state) {
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END }, now);
 	transfers_vote(&t, 1, 1, 100);
 	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = r }, now));
-	assert_null(transfers_judge(&t, &(struct t_merged){ r, false, true }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = r, .forgotten = true }, now));
 	s->lies = true;
 	assert_null(transfers_judge(&t, &(struct t_merged){ .record = r }, now));
 	s->lies = false;
@@ -160,19 +160,27 @@ static void test_merge_with_lock_delay(void **state) {
 		.prepared = r.prepared, .left_us = 2000000 }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = 200 }, now);
 	transfers_vote(&t, 1, 1, 100);
+	const uint64_t key = m_hash(slice_of(NULL, 0));
 	r.terms.delay = SPAN_S;
-	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
 	r.terms.delay--;
-	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
+	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
 	s->clock = UINT64_C(1) << 33;
 	transfers_vote(&t, 1, 1, 100);
-	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
 	s->clock = 200;
 	transfers_vote(&t, 1, 1, 100);
+	/* It was dropped after it had come from this source, and has come again from another one. */
+	r.noted = 200;
+	r.terms.delay = 0;
+	transfers_dropped(&t, lock(1));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
+	r = some_record();
 	r.lock_id = lock(2);
-	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
+	assert_non_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key, .kept = true }, now));
 	r.closing = true;
-	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r }, now));
+	assert_null(transfers_judge(&t, &(struct t_merged){ .record = &r, .key = key }, now));
 	transfers_done(&t);
 }
 

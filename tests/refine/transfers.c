@@ -107,6 +107,15 @@ void transfers_released(struct transfers *t, struct id128 lock_id) {
 	}
 }
 
+void transfers_dropped(struct transfers *t, struct id128 lock_id) {
+	for (uint32_t i = 0; i < T_SOURCES; i++) {
+		struct t_lock *l = transfers_lock(&t->sources[i], lock_id);
+		if (l) {
+			l->copy.has = false;
+		}
+	}
+}
+
 const char *transfers_all_released(const struct t_source *s) {
 	for (size_t i = 0; i < s->count; i++) {
 		if (s->locks[i].due && !s->locks[i].released) {
@@ -227,7 +236,8 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 			continue;
 		}
 		const struct t_lock *l = transfers_lock(s, r->lock_id);
-		struct m_copy copy = l ? l->copy : (struct m_copy){ .has = false };
+		struct m_copy copy = l && l->key == merged->key ? l->copy
+			: (struct m_copy){ .has = false };
 		copy.clock = s->clock;
 		if (m_delayed(r, now)) {
 			/* It has ended since, or no source had it any more. */
@@ -245,9 +255,14 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 		wrong = rule ? rule : wrong;
 	}
 	/* A token above all these clocks was chosen since, and a master that recovers may have
-	 * closed a key. */
-	if (merged->fresh && count > 0 && has == 0 && r->token <= clock && !r->closing) {
+	 * closed a key, or keeps it closed for a lock delay. */
+	if (merged->fresh && count > 0 && has == 0 && r->token <= clock && !r->closing &&
+		!m_delayed(r, now)) {
 		return "a record that no source which counts has is dropped";
+	}
+	if (merged->kept && has == 0) {
+		/* No source has anything to add to it. */
+		return NULL;
 	}
 	return agree < (t->needed < count ? t->needed : count) ? wrong : NULL;
 }

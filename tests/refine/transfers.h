@@ -60,6 +60,8 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 struct t_lock *transfers_lock(const struct t_source *s, struct id128 lock_id);
 /* The node has released the lock_id: the snapshots that it gives have to say so. */
 void transfers_released(struct transfers *t, struct id128 lock_id);
+/* The node has dropped what it had merged of the lock_id by then. */
+void transfers_dropped(struct transfers *t, struct id128 lock_id);
 /* Judges the end of a snapshot that was given: it holds every release up to its end. */
 const char *transfers_all_released(const struct t_source *s);
 /* Judges whether a lock of the key is missing in a table that was merged. */
@@ -88,8 +90,12 @@ void transfers_vote(struct transfers *t, uint64_t run, uint32_t needed, uint64_t
 /* A record that was merged. */
 struct t_merged {
 	const struct m_record *record;
+	/* Its key, by its hash. */
+	uint64_t key;
 	/* It has just been finished, and the node itself is no source. */
 	bool fresh;
+	/* The node has voted before with the table that it has. */
+	bool kept;
 	/* The node has no tombstone of its lock_id, and no place for more than it has. */
 	bool forgotten;
 };

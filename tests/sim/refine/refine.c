@@ -90,9 +90,11 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 		for (uint32_t i = 0; i < now->record_count && !now->more; i++) {
 			const struct m_record *was = m_record_of(shadow, now->records[i].lock_id);
 			const struct t_merged merged = { .record = &now->records[i],
-				.fresh = m == NULL && !n->remembers &&
+				.key = m_hash(name),
+				.fresh = m == NULL && !n->remembers && !n->kept &&
 					!made(r, now->records[i].lock_id) &&
 					(was == NULL || was->unfinished),
+				.kept = n->kept,
 				.forgotten = project_tombstones_full(r->core) &&
 					!project_ended(r->core, now->records[i].lock_id).released };
 			const char *rule = transfers_judge(&n->takes, &merged, r->now);
@@ -205,6 +207,9 @@ static void judge_message(struct refine *r, struct core *core) {
 		refine_wrong(r, m->key, rule);
 	}
 	const struct m_record *own = m_record_of(&r->before, m->lock_id);
+	if (own && !r->node_before.votes && m_record_of(&r->after, m->lock_id) == NULL) {
+		transfers_dropped(&n->takes, m->lock_id);
+	}
 	const bool copied = m->kind == MESSAGE_SYNC_RECORD && own == NULL;
 	if (m_of_extension(m->name) && (copied || (r->answered &&
 		r->answer.status == STATUS_OK && (message_fields(m->kind) & F_ATTEMPT) &&

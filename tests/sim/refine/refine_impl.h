@@ -45,6 +45,8 @@ struct refine_node {
 	/* It had voted in its epoch when it started or adopted it; it voted in the one before,
 	 * then; and it starts with a side file. */
 	bool had_voted, remembers, restored;
+	/* It has voted since it started, and stopped: it still has its own table. */
+	bool kept;
 	/* The largest max_lease that it ever voted under. */
 	span_ns longest;
 	/* It has merged, and no key of that has been judged yet. */

@@ -260,7 +260,9 @@ void refine_looks_at_disk(struct refine *r, struct refine_node *n) {
 
 void refine_nothing_missing(struct refine *r) {
 	struct refine_node *n = &r->nodes[r->node];
-	for (uint32_t i = 0; n->merges && i < T_SOURCES; i++) {
+	/* Where tombstones are pushed out, nobody knows any more what was released. */
+	const bool judge = n->merges && !project_tombstones_full(r->core);
+	for (uint32_t i = 0; judge && i < T_SOURCES; i++) {
 		const struct t_source *s = &n->takes.sources[i];
 		for (size_t k = 0; s->counts && k < s->count; k++) {
 			const struct t_lock *l = &s->locks[k];
@@ -336,6 +338,7 @@ void refine_looks_at_votes(struct refine *r) {
 		n->vote_clock = node.clock;
 		n->longest = node.max_lease > n->longest ? node.max_lease : n->longest;
 	}
+	n->kept = n->kept || (n->votes && !node.votes);
 	if (node.votes != n->votes || node.epoch != n->epoch || node.hash != n->hash) {
 		if (!(node.votes && n->votes)) {
 			notes_tenure(&n->notes);
@@ -354,10 +357,12 @@ void refine_life_begins(struct refine *r, struct refine_node *n) {
 	transfers_done(&n->takes);
 	transfers_done(&n->gives);
 	n->started = n->adopted = r->now;
+	/* Another disk is another node, which has not voted yet. */
+	n->longest = n->epoch_disk.id == id128_word(disk->node_id) ? n->longest : 0;
 	n->reservation = disk->ceiling;
 	n->had_voted = disk->voted;
 	n->vote_clock = 0;
-	n->remembers = n->merges = n->restored = false;
+	n->remembers = n->kept = n->merges = n->restored = false;
 	n->run = disk->config.epoch;
 	n->epoch = disk->pledged ? 0 : disk->config.epoch;
 	n->hash = disk->config.epoch && !disk->pledged ? config_hash(&disk->config) : 0;
