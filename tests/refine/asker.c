@@ -50,13 +50,16 @@ static const message_set asked = MESSAGE_BIT(MESSAGE_PROMISE) | MESSAGE_BIT(MESS
 static struct a_round *round_begins(struct asker *a, const struct m_node *node, uint32_t to,
 	const struct message *m) {
 	struct a_round *r = round_place(a, m->round);
+	const bool acknowledged = r->round == m->round && r->kind == MESSAGE_RELEASE &&
+		a_acknowledged(r);
 	*r = (struct a_round){ .round = m->round, .kind = m->kind, .lock_id = m->lock_id,
 		.key = m_hash(m->key), .epoch = node->epoch, .hash = node->hash,
 		.sent = node->now, .token = m->token, .lease_us = m->lease_us,
 		.ballot = m->ballot,
 		.prepared = m->prepared, .masters = node->masters, .quorum = node->quorum,
 		.number_seen = ++a->begun, .home = to,
-		.delay = m->kind == MESSAGE_COMMIT ? m->terms.delay : 0 };
+		.delay = m->kind == MESSAGE_COMMIT ? m->terms.delay : 0,
+		.acknowledged = acknowledged };
 	a->words[r - a->rounds] = id128_word(m->lock_id);
 	return r;
 }
@@ -131,8 +134,7 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	}
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
 		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again) &&
-		!(m->status == STATUS_OK && v->status != STATUS_OK &&
-			r->kind != MESSAGE_COMMIT)) {
+		!(m->status == STATUS_OK && v->status != STATUS_OK)) {
 		return;
 	}
 	/* If it has answered twice, because the message has arrived twice, both are true. */
@@ -244,7 +246,10 @@ static const char *value_is(const struct a_round *p, const struct message *m, bo
 		lapsed += promises(v) && v->status == STATUS_OK &&
 			span_from_us(v->age_us) >= instant_elapsed_short(v->at, v->asked_at);
 	}
-	if (newest == NULL) {
+	/* If the coordinator has no memory for a value, the master that has it counts as silent. */
+	const bool silent = m->prepared.clock == 0 && lapsed >= p->quorum &&
+		ballot_compare(m->ballot, p->ballot) == 0;
+	if (newest == NULL || silent) {
 		/* What an earlier try was told is not followed. */
 		return m->prepared.clock != 0 ? NULL
 			: p->kind == MESSAGE_PROMISE && ballot_compare(m->ballot, p->ballot) != 0

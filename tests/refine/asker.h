@@ -44,6 +44,8 @@ struct a_round {
 	uint32_t home;
 	/* A master that lies has answered, so nothing is known of what the coordinator may do. */
 	bool lied;
+	/* A release: q masters had acknowledged it when another epoch began. */
+	bool acknowledged;
 	struct a_vote votes[MASTERS_MAX];
 };
 
@@ -88,6 +90,8 @@ struct asker {
 };
 
 struct a_granted *a_granted_place(struct asker *a, struct id128 lock_id);
+/* Tells whether q masters have acknowledged the release. */
+bool a_acknowledged(const struct a_round *r);
 /* Tells whether the master has said that it lacked the lock_id already when it was asked. */
 bool a_lacked(const struct a_vote *v, uint32_t drift_ppm);
 /* Tells whether the round asks this. A hand-over is a release. */

@@ -116,13 +116,17 @@ static bool write_suffices(const struct a_search *s, const struct a_round *r) {
 		ballot_compare(s->reply->value_seq, r->ballot) == 0 || s->reply->error);
 }
 
-static bool release_suffices(const struct a_search *s, const struct a_round *r) {
-	(void)s;
+bool a_acknowledged(const struct a_round *r) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < r->masters; i++) {
 		n += r->votes[i].answered && r->votes[i].status == STATUS_OK;
 	}
-	return n >= r->quorum;
+	return r->acknowledged || n >= r->quorum;
+}
+
+static bool release_suffices(const struct a_search *s, const struct a_round *r) {
+	(void)s;
+	return a_acknowledged(r);
 }
 
 /* The node itself has released the lock, or was told to (section 2, Release). */

@@ -232,12 +232,14 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 	const char *wrong = NULL;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
 		const struct t_source *s = &t->sources[i];
-		if (!s->counts || (s->flags & FLAG_NEVER)) {
-			continue;
-		}
 		const struct t_lock *l = transfers_lock(s, r->lock_id);
 		struct m_copy copy = l && l->key == merged->key ? l->copy
 			: (struct m_copy){ .has = false };
+		has += s->counts && (copy.has || s->lies);
+		/* What it lacks says nothing of one that has never voted. */
+		if (!s->counts || (s->flags & FLAG_NEVER)) {
+			continue;
+		}
 		copy.clock = s->clock;
 		if (m_delayed(r, now)) {
 			/* It has ended since, or no source had it any more. */
@@ -249,7 +251,6 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);
 		count++;
-		has += copy.has || s->lies;
 		clock = s->clock > clock ? s->clock : clock;
 		agree += rule == NULL;
 		wrong = rule ? rule : wrong;

@@ -74,7 +74,7 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
  * announced or accepted here for the next epoch. */
 static bool may_have(const struct refine *r, struct core *core, uint32_t peer) {
 	const struct refine_node *n = &r->nodes[r->node];
-	const struct durable *d = sim_node_durable(r->options.sim, r->node);
+	const struct durable *d = project_durable(core);
 	const uint64_t other = project_peer(core, peer);
 	bool may = project_is_master(core, peer);
 	for (uint32_t i = 0; i < n->announced_count && i < ANNOUNCED_MAX; i++) {
