@@ -53,7 +53,7 @@ static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 	for (uint32_t i = 0; i < key->record_count; i++) {
 		const struct m_record *record = &key->records[i];
 		const struct t_lock *l = transfers_lock(g->s, record->lock_id);
-		if (record->token == 0) {
+		if (record->token == 0 || id128_zero(record->lock_id)) {
 			/* Only a node that lies has made such a record. */
 			continue;
 		}
