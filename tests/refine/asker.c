@@ -90,6 +90,17 @@ static void hears_of_repair(struct a_vote *v, const struct message *m, struct in
 	}
 }
 
+/* The message has arrived twice: the later answer may say more of how long the master lacks it. */
+static void hears_twice(struct a_vote *v, const struct message *m, const struct m_node *node) {
+	struct a_vote twice = *v;
+	twice.status = m->status;
+	twice.age_us = m->age_us;
+	twice.at = node->now;
+	if (v->status != STATUS_OK && a_lacked(&twice, node->drift_ppm)) {
+		*v = twice;
+	}
+}
+
 void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	const struct message *m) {
 	struct a_round *r = round_of(a, m->round);
@@ -135,6 +146,7 @@ void asker_hears(struct asker *a, const struct m_node *node, uint32_t from,
 	if (v->answered && r->kind != MESSAGE_PROMISE && r->kind != MESSAGE_ENQUEUE &&
 		(v->status == STATUS_OK || r->kind == MESSAGE_COMMIT || !v->again) &&
 		!(m->status == STATUS_OK && v->status != STATUS_OK)) {
+		hears_twice(v, m, node);
 		return;
 	}
 	/* If it has answered twice, because the message has arrived twice, both are true. */

@@ -345,8 +345,11 @@ const char *machine_learn(const struct m_step *s) {
 	}
 	wrong = wrong ? wrong : noted_right(s, own, promise, now);
 	wrong = wrong ? wrong : newer_value(s, own, now);
-	/* It displaces promises only if it is new or raises the token (section 10). */
-	const bool displaces = own == NULL || now->token > own->token;
+	/* It displaces promises only if it is new, raises the token, or has more permits (section
+	 * 10). */
+	const bool displaces = own == NULL || now->token > own->token ||
+		(now->terms.set.w[0] & ~own->terms.set.w[0]) ||
+		(now->terms.set.w[1] & ~own->terms.set.w[1]);
 	return wrong ? wrong : m_others_kept(s->node, s->before, s->after, m->lock_id,
 		displaces ? &now->terms : NULL);
 }

@@ -1,5 +1,5 @@
-/* test_epochs.c: the abstract machine refuses decrees, adoptions and forced starts that break a rule
- * of section 6. */
+/* test_epochs.c: the abstract machine refuses decrees, adoptions and forced starts that break a
+ * rule of section 6. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

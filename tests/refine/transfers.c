@@ -246,7 +246,8 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 			copy.end = r->end;
 		}
 		const char *rule = s->lies || (r->closing && !copy.has) ? NULL
-			: l && l->released ? merged->forgotten ? NULL : "a merge keeps every release"
+			: l && l->released
+				? merged->forgotten ? NULL : "a merge keeps every release"
 			/* A copy that is over by now may have ended before the others came. */
 			: copy.has && instant_expired(now, copy.end) ? NULL
 			: machine_merged(r, &copy);

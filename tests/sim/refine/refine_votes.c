@@ -15,8 +15,8 @@ static bool same_masters(const struct config *config) {
 	return same == config_masters(config) && same == config->previous_master_count;
 }
 
-/* Whether a node that has adopted its epoch voted in the one before then, and has kept its memory. A
- * run of epochs with the same masters is one epoch. */
+/* Whether a node that has adopted its epoch voted in the one before then, and has kept its memory.
+ * A run of epochs with the same masters is one epoch. */
 static bool remembers(const struct refine *r, const struct refine_node *n,
 	const struct m_node *node) {
 	if (node->epoch == n->epoch && node->hash == n->hash) {

@@ -180,8 +180,8 @@ static void a_master_that_waits_because_its_clock_is_behind_is_behind_no_more(vo
 	take(s, 1, "k", stage_lock(1));
 }
 
-/* n1 has missed a release. It keeps its own table while it rejoins, and the others tell it what they
- * remember of the lock: its lock_id, and not its key. */
+/* n1 has missed a release. It keeps its own table while it rejoins, and the others tell it what
+ * they remember of the lock: its lock_id, and not its key. */
 static void a_master_that_rejoins_with_its_memory_drops_what_was_released_meanwhile(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
