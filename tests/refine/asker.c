@@ -41,6 +41,10 @@ static struct a_round *round_of(struct asker *a, uint64_t round) {
 	return round && r->round == round ? r : NULL;
 }
 
+const struct a_round *a_round_find(struct asker *a, uint64_t round) {
+	return round_of(a, round);
+}
+
 static const message_set asked = MESSAGE_BIT(MESSAGE_PROMISE) | MESSAGE_BIT(MESSAGE_COMMIT) |
 	MESSAGE_BIT(MESSAGE_EXTEND) | MESSAGE_BIT(MESSAGE_EXTEND_PERMITS) |
 	MESSAGE_BIT(MESSAGE_RELEASE) | MESSAGE_BIT(MESSAGE_HAND_OVER) |

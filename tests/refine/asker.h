@@ -90,6 +90,8 @@ struct asker {
 };
 
 struct a_granted *a_granted_place(struct asker *a, struct id128 lock_id);
+/* Returns the round of that number; NULL: it is not known. */
+const struct a_round *a_round_find(struct asker *a, uint64_t round);
 /* Tells whether q masters have acknowledged the release. */
 bool a_acknowledged(const struct a_round *r);
 /* Tells whether the master has said that it lacked the lock_id already when it was asked. */

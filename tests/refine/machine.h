@@ -29,6 +29,8 @@ struct m_record {
 	bool closing;
 	/* In a merge: what the sources say is not finished for it. */
 	bool unfinished;
+	/* A source had it bound to no node, so it ends with none. */
+	bool freed;
 };
 
 /* A promise that is not past its end. */
@@ -74,6 +76,8 @@ struct m_node {
 	/* The masters n and the quorum q of its configuration; and this node's identity. */
 	uint32_t masters, quorum;
 	uint64_t self;
+	/* This node is one of the masters. */
+	bool is_master;
 	span_ns max_lease, request_timeout, promise_timeout;
 	uint32_t drift_ppm;
 	/* When it began to vote. */
@@ -166,6 +170,8 @@ struct m_copy {
 	struct instant end;
 	/* Its session binding, or order. */
 	uint32_t binding;
+	/* It is bound to a node there. */
+	bool bound;
 };
 const char *machine_merged(const struct m_record *r, const struct m_copy *c);
 

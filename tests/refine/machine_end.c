@@ -181,7 +181,8 @@ const char *machine_downgrade(const struct m_step *s) {
 const char *machine_binding(const struct m_step *s) {
 	const struct m_record *own = m_record_of(s->before, s->m->lock_id);
 	const struct m_record *now = m_record_of(s->after, s->m->lock_id);
-	const bool ends = own && (s->m->flags & FLAG_NOW) && s->bound;
+	const bool ends = own && (s->m->flags & FLAG_NOW) && s->bound && !own->freed &&
+		s->node->votes;
 	const char *wrong = NULL;
 	if (ends) {
 		wrong = now && now->terms.delay == 0

@@ -99,5 +99,6 @@ const char *machine_merged(const struct m_record *r, const struct m_copy *c) {
 			? "a merge keeps the newer value, and the highest ballot noted"
 		: !instant_expired(r->end, c->end) && r->terms.binding <= c->binding
 			? "a merge keeps the later end"
+		: !c->bound && !r->freed ? "what a source has bound to no node ends with none"
 		: NULL;
 }

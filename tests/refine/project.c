@@ -7,7 +7,8 @@ void project_node(const struct core *core, struct instant now, struct m_node *ou
 	*out = (struct m_node){ .now = now, .clock = core->clock, .votes = core_votes(core),
 		.epoch = core->config.epoch,
 		.hash = core->config_hash, .masters = core->masters, .quorum = core->quorum,
-		.self = project_peer(core, core->self), .max_lease = core->config.max_lease,
+		.self = project_peer(core, core->self),
+		.is_master = core->self < core->masters, .max_lease = core->config.max_lease,
 		.request_timeout = core->config.request_timeout,
 		.promise_timeout = core->config.promise_timeout,
 		.drift_ppm = core->config.drift_ppm,
@@ -45,7 +46,7 @@ static void show_record(const struct core *core, const struct record *r, struct 
 		.end = r->end, .name = r->rests_on, .value = m_hash(record_value(r)),
 		.identity = m_hash(record_identity(r)), .terms = record_terms(r),
 		.barred = r->barred, .closing = record_keeps_closed(r),
-		.unfinished = finish_active(core) && r->sources != 0 };
+		.unfinished = finish_active(core) && r->sources != 0, .freed = r->freed };
 }
 
 static void show_promise(const struct core *core, const struct promise *p,
@@ -112,4 +113,26 @@ struct m_ended project_ended(const struct core *core, struct id128 lock_id) {
 
 bool project_tombstones_full(const struct core *core) {
 	return core->store.tombstones[core->store.tombstones_next].used;
+}
+
+void project_masters(const struct core *core, uint64_t ids[MASTERS_MAX]) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ids[i] = id128_word(core->peers[i].node.id);
+	}
+}
+
+bool project_linked(const struct core *core, uint32_t peer) {
+	return core->peers[peer].up;
+}
+
+uint64_t project_boot(const struct core *core, uint32_t peer) {
+	return peer == core->self ? core->durable.boot : core->peers[peer].boot;
+}
+
+uint64_t project_links_reset(const struct core *core) {
+	return core->counts[COUNT_link_reset];
+}
+
+uint64_t project_bindings_ended(const struct core *core) {
+	return core->counts[COUNT_binding_ended];
 }

@@ -25,6 +25,15 @@ bool project_in_epoch(const struct core *core, uint32_t peer);
 bool project_votes(const struct core *core, uint32_t peer);
 /* Tells whether a node has bound the record to itself. */
 bool project_bound(const struct core *core, struct id128 lock_id);
+/* Fills in the numbers of the masters of the configuration, which may not be linked. */
+void project_masters(const struct core *core, uint64_t ids[MASTERS_MAX]);
+/* Tells whether the link of a peer is up; and the boot that it has said. */
+bool project_linked(const struct core *core, uint32_t peer);
+uint64_t project_boot(const struct core *core, uint32_t peer);
+/* Counts the links that the node has given up itself. */
+uint64_t project_links_reset(const struct core *core);
+/* Counts the records that have ended with a node. */
+uint64_t project_bindings_ended(const struct core *core);
 const struct durable *project_durable(const struct core *core);
 
 #endif

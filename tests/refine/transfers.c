@@ -83,7 +83,7 @@ void transfers_message(struct t_source *s, const struct message *m, struct insta
 		l->copy = (struct m_copy){ .has = true, .token = m->token, .noted = m->noted,
 			.wrote = m->ballot, .prepared = m->prepared,
 			.end = instant_add(now, span_from_us(m->left_us)),
-			.binding = m->terms.binding };
+			.binding = m->terms.binding, .bound = (m->flags & FLAG_BOUND) != 0 };
 		l->numbers = m_is_numbers(&m->terms);
 		l->key = m_hash(m->key);
 	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {

@@ -16,6 +16,7 @@
 #include "masters_change.h"
 #include "cluster_sim.h"
 #include "pawl/error.h"
+#include "refine.h"
 
 /* Three masters and two replicas. */
 #define NODES 5
@@ -46,6 +47,7 @@ struct holder {
 };
 
 struct world {
+	uint64_t seed;
 	struct sim *sim;
 	/* `late` is for what came later, so that the rest of a seed stays what it is. */
 	struct prng prng, late;
@@ -377,6 +379,27 @@ static void add_replicas(struct world *w) {
 	CHECK(sim_run_until(w->sim, all_follow, w, 20 * SPAN_S));
 }
 
+/* The abstract machine does not allow a step. */
+static void not_refined(void *ctx, uint32_t node, struct slice key, const char *rule,
+	const char *what) {
+	const struct world *w = ctx;
+	printf("VIOLATION of refinement at %.6f s, seed %" PRIu64 ", key %.*s\n  n%u: %s%s\n",
+		(double)sim_now(w->sim) / SPAN_S, w->seed, (int)key.size, (const char *)key.data,
+		node + 1, rule, what);
+	exit(1);
+}
+
+/* A build with link-time optimization has inlined what the machine listens to. */
+static struct refine *judged(struct world *w) {
+	const struct refine_options options = { .sim = w->sim, .wrong = not_refined, .ctx = w,
+		.liar = TRACE_NONE };
+#ifdef LINKED_AS_A_WHOLE
+	return NULL;
+#else
+	return refine_new(&options);
+#endif
+}
+
 static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	struct sim_options o = sim_options_plain();
 	struct world w = { .taken = 0 };
@@ -387,7 +410,9 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	o.session_delay_min = o.session_delay_max = 0;
 	o.loop_lag_max = SPAN_MS;
 	o.check_every = 50;
+	w.seed = seed;
 	w.sim = sim_new(&o);
+	struct refine *refine = judged(&w);
 	prng_init(&w.prng, seed);
 	prng_init(&w.late, seed ^ UINT64_C(0x1a7eb0d));
 	w.changes = seed % 2 == 0;
@@ -414,6 +439,7 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	}
 	printf("seed %" PRIu64 ": %" PRIu64 " taken, %" PRIu64 " lost by their links, %" PRIu64
 		" had again%s\n", seed, w.taken, w.lost, w.revived, w.bad ? ", BAD" : "");
+	refine_free(refine);
 	sim_free(w.sim);
 	return w.bad == 0;
 }

@@ -80,6 +80,7 @@ static void see(struct refine *r, struct slice name, const struct m_key *now,
 	if (m == NULL && n->votes && n->known) {
 		struct m_node node;
 		project_node(r->core, r->now, &node);
+		refine_bound_counts(n, shadow, now);
 		/* What has ended by now is gone. */
 		const char *rule = machine_idle(&node, shadow, now);
 		if (rule) {
@@ -140,6 +141,7 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 	project_node(core, r->now, &r->node_before);
 	r->clock_between = r->node_before.clock;
 	r->promised_between = false;
+	refine_bound_hears(r, from, m);
 	if (!(message_fields(m->kind) & F_KEY) && (message_fields(m->kind) & F_ROUND)) {
 		if (project_is_master(core, from) && refine_lies(r, project_peer(core, from))) {
 			asker_lied(asker_of(r), m);
@@ -174,7 +176,10 @@ static void begin_message(struct refine *r, struct core *core, uint32_t from,
 		see(r, m->key, &r->before, NULL);
 		r->handling = handling;
 		r->ended = project_ended(core, m->lock_id);
-		r->bound = project_bound(core, m->lock_id);
+		r->bound = project_bound(core, m->lock_id) &&
+			bound_is(&r->nodes[r->node].bound_here, m->lock_id,
+				m->kind == MESSAGE_BINDING ? project_peer(core, from) : 0,
+				project_boot(core, from));
 	}
 }
 
@@ -206,6 +211,7 @@ static void judge_message(struct refine *r, struct core *core) {
 	if (rule) {
 		refine_wrong(r, m->key, rule);
 	}
+	refine_bound_handled(r, core, m);
 	const struct m_record *own = m_record_of(&r->before, m->lock_id);
 	if (own && !r->node_before.votes && m_record_of(&r->after, m->lock_id) == NULL) {
 		transfers_dropped(&n->takes, m->lock_id);
@@ -316,6 +322,7 @@ void __wrap_out_send(struct core *core, uint32_t peer, const struct message *m) 
 			message_copy(&r->answer, m);
 		} else if (message_fields(m->kind) & F_KEY) {
 			says(r, core, peer, m);
+			refine_bound_sends(r, peer, m);
 		}
 		if (decrees & MESSAGE_BIT(m->kind)) {
 			proposes(r, core, peer, m);
@@ -372,6 +379,7 @@ static void begins(void *ctx, uint32_t node, const struct core_event *event) {
 	} else if (event->kind == CORE_START) {
 		n->restored = event->restored;
 	}
+	refine_bound_begins(r, n, event);
 	if (event->kind == CORE_REQUEST) {
 		asker_asked(asker_of(r), event->request, r->now);
 	}
@@ -393,6 +401,7 @@ static void ended(void *ctx, uint32_t node) {
 		}
 		n->known = true;
 	}
+	refine_bound_ends(r, n);
 	r->core = NULL;
 }
 
@@ -405,6 +414,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	project_node(sim_node_core(r->options.sim, node), sim_node_clock(r->options.sim, node),
 		&seen);
 	const char *rule = asker_answers(r->nodes[node].asker, &seen, reply);
+	rule = rule ? rule : refine_bound_replied(&r->nodes[node], &seen, reply);
 	if (rule) {
 		r->node = node;
 		r->options.wrong(r->options.ctx, node, reply->entry.key, rule, "");

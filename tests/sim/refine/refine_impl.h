@@ -3,6 +3,7 @@
 #define PAWL_REFINE_IMPL_H
 
 #include "asker.h"
+#include "bound.h"
 #include "decrees.h"
 #include "epochs.h"
 #include "notes.h"
@@ -51,6 +52,16 @@ struct refine_node {
 	span_ns longest;
 	/* It has merged, and no key of that has been judged yet. */
 	bool merges;
+	/* The locks that it has bound to itself, and those that nodes have bound at it. */
+	struct b_node bound;
+	struct b_table bound_here;
+	/* Its last step; from when on a link counts as lost that it misses; the peer whose link is
+	 * down in this step, and whether its side has closed it; and how many records had ended
+	 * with a node. */
+	struct instant last_step, links_at;
+	uint32_t down;
+	bool down_closed;
+	uint64_t bindings_ended, links_reset;
 	/* When each other node was first heard in its epoch. */
 	struct { uint64_t id, epoch; struct instant at; } heard[2 * SIM_NODES_MAX];
 	uint32_t heard_count;
@@ -92,6 +103,22 @@ void refine_wrong(struct refine *r, struct slice key, const char *rule);
 
 /* Tells whether this is the node that lies. */
 bool refine_lies(const struct refine *r, uint64_t id);
+
+/* ---- refine_bound.c ---- */
+
+/* A step begins, or ends; the node has adopted another epoch. */
+void refine_bound_begins(struct refine *r, struct refine_node *n, const struct core_event *event);
+void refine_bound_ends(struct refine *r, struct refine_node *n);
+void refine_bound_adopts(struct refine *r, struct refine_node *n, const struct m_node *node);
+/* A node that has bound a lock to itself counts on its own record of it, as on others'. */
+void refine_bound_counts(struct refine_node *n, struct m_key *seen, const struct m_key *now);
+/* The node sends a message, hears one, or has handled one about a key. */
+void refine_bound_sends(struct refine *r, uint32_t peer, const struct message *m);
+void refine_bound_hears(struct refine *r, uint32_t from, const struct message *m);
+void refine_bound_handled(struct refine *r, struct core *core, const struct message *m);
+/* The node has told a client. */
+const char *refine_bound_replied(struct refine_node *n, const struct m_node *node,
+	const struct core_reply *reply);
 
 /* ---- refine_votes.c ---- */
 

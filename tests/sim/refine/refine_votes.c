@@ -222,6 +222,7 @@ static void epoch_begins(struct refine *r, struct refine_node *n, const struct m
 	const bool forced = node->epoch >> 32 != n->epoch >> 32 && n->epoch;
 	n->forced_clock = forced ? epochs_forced_clock(node->epoch, r->node_before.clock) : 0;
 	n->announced_count = 0;
+	refine_bound_adopts(r, n, node);
 	n->adopted = r->now;
 	n->had_voted = d->voted && d->config.epoch == node->epoch;
 	n->remembers = remembers(r, n, node);
@@ -362,6 +363,8 @@ void refine_life_begins(struct refine *r, struct refine_node *n) {
 	n->reservation = disk->ceiling;
 	n->had_voted = disk->voted;
 	n->vote_clock = 0;
+	n->bound.count = n->bound_here.count = 0;
+	n->bound_here.more = false;
 	n->remembers = n->kept = n->merges = n->restored = false;
 	n->run = disk->config.epoch;
 	n->epoch = disk->pledged ? 0 : disk->config.epoch;
