@@ -103,7 +103,8 @@ struct b_table {
 };
 
 /* The master has answered that the lock is bound to this start of a node. */
-void bound_makes(struct b_table *t, struct id128 lock_id, uint64_t id, uint64_t boot, span_ns grace);
+void bound_makes(struct b_table *t, struct id128 lock_id, uint64_t id, uint64_t boot,
+	span_ns grace);
 /* The lock is not bound any more. */
 void bound_unmakes(struct b_table *t, struct id128 lock_id);
 /* The master has accepted a commit or an extension through this start of a node. */

@@ -236,13 +236,14 @@ void bound_settles(struct b_lock *l, const struct m_node *node) {
 
 const char *bound_trusted(const struct b_lock *l, const struct m_node *node, struct instant until) {
 	const struct instant end = ends_at(l, node);
-	return !l->left_out && until.boot > end.boot
-		? "a bound lock is trusted only while q masters keep it, or none may drop it" : NULL;
+	return l->left_out || until.boot <= end.boot ? NULL
+		: "a bound lock is trusted only while q masters keep it, or none may drop it";
 }
 
 const char *bound_lost(const struct b_lock *l, const struct m_node *node) {
 	/* The node may say so earlier by as much as its timer may be late: an eighth at most. */
 	const struct instant late = instant_add(node->now, l->grace / 8 + SPAN_US);
-	return l->left_out || l->was_lost || lost_at(l, late, node->drift_ppm) || nobody_holds(l, node, true)
-		? NULL : "a bound lock is lost when a master is gone, and fewer than q keep it";
+	return l->left_out || l->was_lost || lost_at(l, late, node->drift_ppm) ||
+		nobody_holds(l, node, true) ? NULL
+		: "a bound lock is lost when a master is gone, and fewer than q keep it";
 }

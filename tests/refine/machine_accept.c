@@ -69,7 +69,8 @@ static const char *promised(const struct m_step *s) {
 	/* The home names the one that it has drawn, if it gives the turn. */
 	if (m->ballot.clock && !s->promised_between &&
 		ballot_compare(s->answer->ballot, m->ballot) != 0 &&
-		ballot_compare(s->answer->ballot, now->first) != 0) {
+		!((m->flags & FLAG_HOME) &&
+			ballot_compare(s->answer->ballot, now->first) == 0)) {
 		return "a promise is answered with the ballot that was named for it";
 	}
 	return NULL;

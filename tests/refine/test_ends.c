@@ -108,6 +108,13 @@ static void test_binding(void **state) {
 	s.answer.status = STATUS_OK;
 	s.step.bound = true;
 	refused(&s, "ends where it is bound");
+	s.after.records[0].name = 17;
+	s.node.votes = false;
+	allowed(&s);
+	s.node.votes = true;
+	s.before.records[0].freed = s.after.records[0].freed = true;
+	allowed(&s);
+	s.before.records[0].freed = false;
 	s.after.record_count = 0;
 	allowed(&s);
 }

@@ -9,7 +9,7 @@
 static struct m_record some_record(void) {
 	return (struct m_record){ .lock_id = lock(1), .token = 90, .noted = 89,
 		.wrote = { 90, 7, 1 }, .prepared = { 90, 7, 1 },
-		.end = { 51 * SPAN_S, 51 * SPAN_S } };
+		.end = { 51 * SPAN_S, 51 * SPAN_S }, .freed = true };
 }
 
 /* ---- what leaves, and votes ---- */
@@ -91,6 +91,21 @@ static void test_merged(void **state) {
 	assert_null(machine_merged(r, &c));
 	c.clock = 90;
 	assert_non_null(machine_merged(r, &c));
+}
+
+/* What one source has bound to no node does not end with the node that another one names. */
+static void test_merge_of_bound_locks(void **state) {
+	(void)state;
+	struct m_record r = some_record();
+	const struct m_copy bound = { .has = true, .token = 90, .noted = 89, .wrote = r.wrote,
+		.prepared = r.prepared, .end = r.end, .bound = true };
+	struct m_copy unbound = bound;
+	unbound.bound = false;
+	r.freed = false;
+	assert_null(machine_merged(&r, &bound));
+	assert_non_null(machine_merged(&r, &unbound));
+	r.freed = true;
+	assert_null(machine_merged(&r, &unbound));
 }
 
 static void test_snapshots(void **state) {
@@ -206,6 +221,7 @@ int main(void) {
 		cmocka_unit_test(test_decree_is_on_disk),
 		cmocka_unit_test(test_may_vote),
 		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_merge_of_bound_locks),
 		cmocka_unit_test(test_snapshots),
 		cmocka_unit_test(test_asked_again),
 		cmocka_unit_test(test_merge_with_lock_delay),

@@ -1,7 +1,7 @@
 /* sim_bindings.c: locks that end with their node (docs/protocol.md, section 2, Release on
  * disconnect), under faults.
  *
- *   sim-bindings FIRST COUNT
+ *   sim-bindings [--start FIRST] [--seeds COUNT | --only-seed SEED]
  *
  * For each seed it runs a cluster whose nodes hold such locks. With even seeds the masters are
  * exchanged all the time, and a process that starts again knows its lock_id. At no instant may two
@@ -383,9 +383,10 @@ static void add_replicas(struct world *w) {
 static void not_refined(void *ctx, uint32_t node, struct slice key, const char *rule,
 	const char *what) {
 	const struct world *w = ctx;
-	printf("VIOLATION of refinement at %.6f s, seed %" PRIu64 ", key %.*s\n  n%u: %s%s\n",
-		(double)sim_now(w->sim) / SPAN_S, w->seed, (int)key.size, (const char *)key.data,
-		node + 1, rule, what);
+	printf("VIOLATION of refinement at %.6f s, key %.*s\n  n%u: %s%s%s\n"
+		"VIOLATION of refinement, seed %" PRIu64 "\n",
+		(double)sim_now(w->sim) / SPAN_S, (int)key.size, (const char *)key.data,
+		node + 1, rule, what[0] ? ": " : "", what, w->seed);
 	exit(1);
 }
 
@@ -446,14 +447,21 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 
 int main(int argc, char **argv) {
 	static uint64_t totals[COUNT_TOTAL];
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-		count = argc > 2 ? strtoull(argv[2], NULL, 10) : 10;
+	uint64_t first = 1, count = 10;
 	bool good = true;
+	for (int i = 1; i + 1 < argc; i++) {
+		const bool only = strcmp(argv[i], "--only-seed") == 0;
+		first = only || strcmp(argv[i], "--start") == 0 ? strtoull(argv[i + 1], NULL, 10)
+			: first;
+		count = only ? 1 : strcmp(argv[i], "--seeds") == 0
+			? strtoull(argv[i + 1], NULL, 10) : count;
+	}
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		good = run(seed, totals) && good;
 	}
-	printf("bindings made %" PRIu64 ", ended at masters %" PRIu64 ", lost %" PRIu64 "\n",
-		totals[COUNT_binding_made], totals[COUNT_binding_ended],
+	printf("seeds=%" PRIu64 " bindings made %" PRIu64 ", ended at masters %" PRIu64
+		", lost %" PRIu64 "\n",
+		count, totals[COUNT_binding_made], totals[COUNT_binding_ended],
 		totals[COUNT_binding_lost]);
 	if (count >= 10 && (totals[COUNT_binding_ended] == 0 || totals[COUNT_binding_lost] == 0)) {
 		printf("what is to be tested did not happen\n");

@@ -1,5 +1,5 @@
-/* refine_bound.c: locks that end with a node, at that node and at the masters (section 2, Release on
- * disconnect). */
+/* refine_bound.c: locks that end with a node, at that node and at the masters (section 2, Release
+ * on disconnect). */
 #include "refine_impl.h"
 
 #include "pawl/error.h"
