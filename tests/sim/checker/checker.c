@@ -108,12 +108,13 @@ static bool is_non_member(const struct checker *c, uint32_t node, uint32_t from)
 }
 
 /* Whether the node remembers the releases in the frame. The frame may have been dropped unread,
- * also in a step that releases something else because the node had stood still for too long. And
- * what a node outside rolls back under its name counts as a release that was taken, too, while the
- * others in the same frame are not heard (section 6). */
+ * also in a step that releases something else, because the node had stood still for too long, or
+ * has given the link up. And what a node outside rolls back under its name counts as a release that
+ * was taken, too, while the others in the same frame are not heard (section 6). */
 static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
 	return c->releases[node] != c->releases_before[node] &&
 		c->stood_still[node] == c->stood_still_before[node] &&
+		c->links_reset[node] == c->links_reset_before[node] &&
 		!is_non_member(c, node, from);
 }
 
@@ -168,6 +169,8 @@ static void stepped(void *ctx, uint32_t node) {
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 	c->stood_still_before[node] = c->stood_still[node];
 	c->stood_still[node] = core_counts(sim_node_core(c->sim, node))[COUNT_stood_still];
+	c->links_reset_before[node] = c->links_reset[node];
+	c->links_reset[node] = core_counts(sim_node_core(c->sim, node))[COUNT_link_reset];
 }
 
 static void stepped_alone(void *ctx, uint32_t node) {

@@ -141,8 +141,10 @@ struct lock_state {
 	int64_t may_last;
 	/* It may have been handed over. */
 	bool leaving;
-	/* How many requests were to release it, or to hand it over. */
+	/* How many requests were to release it, or to hand it over; and for how long at least each
+	 * release was to keep the key closed. A repeat does not make that longer. */
 	uint32_t ends;
+	span_ns closes;
 	/* It was broken: masters that lack it do not get it. */
 	bool barred;
 	/* Its holder takes it only for a shared lock. */
@@ -359,6 +361,7 @@ struct checker {
 	uint32_t shows[SIM_NODES_MAX], showed[SIM_NODES_MAX];
 	/* How often the node found that it had stood still, after its last step and before it. */
 	uint64_t stood_still[SIM_NODES_MAX], stood_still_before[SIM_NODES_MAX];
+	uint64_t links_reset[SIM_NODES_MAX], links_reset_before[SIM_NODES_MAX];
 	/* A hash table with open addressing. */
 	struct token_entry *tokens;
 	size_t token_count, token_capacity;

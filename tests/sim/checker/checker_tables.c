@@ -214,6 +214,9 @@ void checker_ending(struct checker *c, struct op_state *op) {
 		return;
 	}
 	struct lock_state *lock = &c->locks[op->op.lock];
+	if (op->op.op == CORE_RELEASE && (lock->ends == 0 || op->op.closes < lock->closes)) {
+		lock->closes = op->op.closes;
+	}
 	op->ends_first = lock->ends++ == 0 && !lock->gone && !lock->barred &&
 		lock->held_since < op->invoked && op->invoked < lock->held_until;
 }

@@ -171,7 +171,7 @@ void checker_closing(struct checker *c, const struct op_state *op) {
 	struct closing *closing = calloc(1, sizeof *closing);
 	CHECK(closing != NULL);
 	*closing = (struct closing){ .next = key->closings, .lock = op->op.lock,
-		.asked = op->invoked, .closes = op->op.closes };
+		.asked = op->invoked, .closes = c->locks[op->op.lock].closes };
 	key->closings = closing;
 }
 
