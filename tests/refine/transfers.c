@@ -230,12 +230,14 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 	uint32_t count = 0, agree = 0, has = 0;
 	uint64_t clock = 0;
 	const char *wrong = NULL;
+	bool lied = false;
 	for (uint32_t i = 0; i < T_SOURCES; i++) {
 		const struct t_source *s = &t->sources[i];
 		const struct t_lock *l = transfers_lock(s, r->lock_id);
 		struct m_copy copy = l && l->key == merged->key ? l->copy
 			: (struct m_copy){ .has = false };
-		has += s->counts && (copy.has || s->lies);
+		has += s->counts && copy.has;
+		lied = lied || (s->counts && s->lies);
 		/* What it lacks says nothing of one that has never voted. */
 		if (!s->counts || (s->flags & FLAG_NEVER)) {
 			continue;
@@ -258,7 +260,7 @@ const char *transfers_judge(const struct transfers *t, const struct t_merged *me
 	}
 	/* A token above all these clocks was chosen since, and a master that recovers may have
 	 * closed a key, or keeps it closed for a lock delay. */
-	if (merged->fresh && count > 0 && has == 0 && r->token <= clock && !r->closing &&
+	if (merged->fresh && count > 0 && has == 0 && !lied && r->token <= clock && !r->closing &&
 		!m_delayed(r, now)) {
 		return "a record that no source which counts has is dropped";
 	}
