@@ -108,7 +108,7 @@ void refine_bound_handled(struct refine *r, struct core *core, const struct mess
 	struct b_table *t = &n->bound_here;
 	const uint64_t id = project_peer(core, r->from), boot = project_boot(core, r->from);
 	const bool ok = r->answered && r->answer.status == STATUS_OK;
-	if (m->kind == MESSAGE_BINDING && m->flags == 0 && ok) {
+	if (m->kind == MESSAGE_BINDING && !(m->flags & (FLAG_NOW | FLAG_RELEASED)) && ok) {
 		bound_makes(t, m->lock_id, id, boot, span_from_us(m->left_us));
 	} else if (m->kind == MESSAGE_BINDING && (m->flags & FLAG_NOW)) {
 		const bool its = bound_is(t, m->lock_id, id, boot);
