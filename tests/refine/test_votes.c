@@ -156,6 +156,11 @@ static void test_merge_with_lock_delay(void **state) {
 		.lock_id = lock(1), .token = 90, .noted = 89, .ballot = r.wrote,
 		.prepared = r.prepared, .left_us = 2000000 }, now);
 	transfers_message(s, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = 200 }, now);
+	/* What the source has no more at the end, it tells; unless its lease is over there, too. */
+	assert_non_null(transfers_all_lost(s, now));
+	assert_null(transfers_all_lost(s, instant_add(now, 2 * SPAN_S)));
+	s->locks[0].there = true;
+	assert_null(transfers_all_lost(s, now));
 	transfers_vote(&t, 1, 1, 100);
 	const uint64_t key = m_hash(slice_of(NULL, 0));
 	r.terms.delay = SPAN_S;

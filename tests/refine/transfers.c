@@ -125,6 +125,16 @@ const char *transfers_all_released(const struct t_source *s) {
 	return NULL;
 }
 
+const char *transfers_all_lost(const struct t_source *s, struct instant now) {
+	for (size_t i = 0; i < s->count; i++) {
+		const struct t_lock *l = &s->locks[i];
+		if (l->copy.has && !l->there && !l->released && !instant_expired(now, l->copy.end)) {
+			return "a snapshot tells of what has ended at its source";
+		}
+	}
+	return NULL;
+}
+
 /* Whether a source of the present vote has had the lock, and for so long that it lasts. */
 static bool brought(const struct t_source *s, struct id128 lock_id, struct instant now) {
 	const struct t_lock *l = transfers_lock(s, lock_id);

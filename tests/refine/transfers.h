@@ -15,6 +15,8 @@ struct t_lock {
 	bool due;
 	/* It has permit numbers. */
 	bool numbers;
+	/* The source still has its record at the end of the snapshot. */
+	bool there;
 	/* The key, by its hash (m_hash). */
 	uint64_t key;
 };
@@ -64,6 +66,8 @@ void transfers_released(struct transfers *t, struct id128 lock_id);
 void transfers_dropped(struct transfers *t, struct id128 lock_id);
 /* Judges the end of a snapshot that was given: it holds every release up to its end. */
 const char *transfers_all_released(const struct t_source *s);
+/* Judges whether it has told of the records that have ended since it sent them. */
+const char *transfers_all_lost(const struct t_source *s, struct instant now);
 /* Judges whether a lock of the key is missing in a table that was merged. */
 const char *transfers_kept(const struct transfers *t, const struct t_lock *l, bool there,
 	struct instant now);

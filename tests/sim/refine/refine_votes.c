@@ -42,17 +42,20 @@ void refine_asks_for_snapshot(struct refine *r, struct core *core, uint32_t peer
 	s->voted = project_votes(core, peer);
 }
 
-/* A snapshot holds everything that was accepted up to its end. */
+/* A snapshot holds everything that was accepted up to its end, and nothing that has ended. */
 struct given {
 	struct refine *r;
-	const struct t_source *s;
+	struct t_source *s;
 };
 
 static void given_each(void *ctx, struct slice name, const struct m_key *key) {
 	const struct given *g = ctx;
 	for (uint32_t i = 0; i < key->record_count; i++) {
 		const struct m_record *record = &key->records[i];
-		const struct t_lock *l = transfers_lock(g->s, record->lock_id);
+		struct t_lock *l = transfers_lock(g->s, record->lock_id);
+		if (l) {
+			l->there = true;
+		}
 		if (record->token == 0 || id128_zero(record->lock_id)) {
 			/* Only a node that lies has made such a record. */
 			continue;
@@ -128,6 +131,10 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
 		const struct given given = { r, s };
 		project_each(core, r->now, given_each, (void *)(uintptr_t)&given);
+		rule = transfers_all_lost(s, r->now);
+		if (rule) {
+			refine_wrong(r, slice_of(NULL, 0), rule);
+		}
 	}
 }
 
