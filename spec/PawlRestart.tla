@@ -32,7 +32,6 @@ Merged(from, t, clock) ==
               held |-> [lock \in held |-> MergedRecord(lock, from, t)],
               promise |-> IF whole = {} THEN Empty ELSE t[CHOOSE s \in whole : TRUE].promise,
               dead |-> dead,
-              names |-> UNION {t[s].names : s \in from},
               closed |-> Max({t[s].closed : s \in from})])
 
 (*------------------------------------ Restart -----------------------------------*)

@@ -73,7 +73,6 @@ Table(clock) ==
    held    |-> Empty,  \* lock_id -> [token, noted, left, order, name]
    promise |-> Empty,  \* lock_id -> [noted, round]; at most one, as all locks exclude each other
    dead    |-> {},     \* the tombstones of released lock_ids
-   names   |-> {},     \* the rounds whose commits were rolled back here
    closed  |-> 0]      \* for how long the key is kept closed after a release with closing
 
 Votes(m, conf) == member[m].votes /\ member[m].conf = conf

@@ -58,8 +58,10 @@ R1(m, round) ==
   \/ /\ \A other \in Others(m, round.lock) :
           Off("r1/token") /\ round.token > table[m].held[other].token
      /\ table[m].closed = 0
-  \/ /\ Off("what-a-contested-key-accepts/commit") /\ Contested(m)
-     /\ Has(table[m].held, round.lock)
+  \/ /\ Contested(m) /\ Has(table[m].held, round.lock)
+     /\ \/ Off("what-a-contested-key-accepts/commit")
+        \/ /\ Off("what-a-contested-key-accepts/token")
+           /\ \A other \in Others(m, round.lock) : round.token > table[m].held[other].token
 
 Noted(t, lock) == IF Has(t.held, lock) THEN t.held[lock].noted
                   ELSE IF Has(t.promise, lock) THEN t.promise[lock].noted ELSE t.clock
@@ -131,14 +133,16 @@ LatePromise(i, m) ==
 
 Quorums(round) == {set \in SUBSET DOMAIN round.answers : set # {} /\ Enough(set, round.conf)}
 
-(* The tokens that may be drawn from the promises of a quorum. *)
+(* The tokens that may be drawn from the promises of a quorum. The coordinator may be any node, *)
+(* whose own clock may be above what was reported, or one that has heard of nothing.            *)
 Drawn(round, quorum) ==
   LET answer == round.answers
       reported == {answer[m].noted : m \in quorum} \cup {answer[m].token : m \in quorum}
       own == {answer[m].token : m \in quorum}
   IN IF /\ Cardinality(own) = 1 /\ own # {0}
         /\ \A m \in quorum : answer[m].noted < answer[m].token
-     THEN own ELSE {1 + Max(reported)}
+     THEN own
+     ELSE {1 + Max(reported \cup {clock}) : clock \in {0} \cup {table[n].clock : n \in Nodes}}
 
 MayCommit(m, round) ==
   Votes(m, round.conf) /\ R1(m, round) /\ R2(m, round) /\ R3(m, round) /\ R5(round)
@@ -232,8 +236,7 @@ Withdraw(i, now) ==
 (* What a failed commit has left is rolled back, under the name of its attempt (section 11). *)
 RolledBack(t, lock, i) ==
   IF Has(t.held, lock) /\ (t.held[lock].name = i \/ Off("rolled-back-by-name"))
-  THEN [t EXCEPT !.held = Without(@, {lock}), !.names = @ \cup {i}]
-  ELSE [t EXCEPT !.names = @ \cup {i}]
+  THEN [t EXCEPT !.held = Without(@, {lock})] ELSE t
 
 RollBack(i, now) ==
   LET round == rounds[i] IN
@@ -413,8 +416,9 @@ Lacks(i, m) ==
 Lost(i) ==
   LET round == rounds[i] lock == round.lock
       set == Masters(round.conf)
-      certain == IF Off("lost/one-after-the-other") \/ Off("not-yet-lengthened")
-                 THEN Refused(round) ELSE Refused(round) \cap round.lacked
+      certain == {m \in Refused(round) : \/ m \in round.lacked
+                                         \/ Off("lost/one-after-the-other")
+                                         \/ Off("not-yet-lengthened") /\ Has(table[m].held, lock)}
   IN /\ round.kind = "extend" /\ round.phase = "open"
      /\ Cardinality(certain) > Cardinality(set) - Quorum(set)
      /\ Cardinality(DOMAIN round.answers) >= Quorum(set) \/ Off("lost/few-answers")
