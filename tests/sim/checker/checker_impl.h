@@ -141,7 +141,7 @@ struct lock_state {
 	int64_t may_last;
 	/* It may have been handed over. */
 	bool leaving;
-	/* How many requests were to end it; the shortest time for which one keeps its key closed. */
+	/* Requests that were to end it; the shortest time for which one keeps its key closed. */
 	uint32_t ends;
 	span_ns closes;
 	/* It was broken: masters that lack it do not get it. */
@@ -357,7 +357,7 @@ struct checker {
 	/* The master, + 1, whose table the replica shows (0: none), after its last step and before
 	 * it. The replica may already follow another master, whose table is still arriving. */
 	uint32_t shows[SIM_NODES_MAX], showed[SIM_NODES_MAX];
-	/* How often the node had stood still, or given a link up, after its last step and before. */
+	/* How often the node had stood still, or reset a link, after its last step and before. */
 	uint64_t unread[SIM_NODES_MAX], unread_before[SIM_NODES_MAX];
 	/* A hash table with open addressing. */
 	struct token_entry *tokens;
