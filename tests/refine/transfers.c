@@ -128,7 +128,8 @@ const char *transfers_all_released(const struct t_source *s) {
 const char *transfers_all_lost(const struct t_source *s, struct instant now) {
 	for (size_t i = 0; i < s->count; i++) {
 		const struct t_lock *l = &s->locks[i];
-		if (l->copy.has && !l->there && !l->released && !instant_expired(now, l->copy.end)) {
+		if (l->copy.has && !l->there && !l->released &&
+			!instant_expired(now, l->copy.end)) {
 			return "a snapshot tells of what has ended at its source";
 		}
 	}

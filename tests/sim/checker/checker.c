@@ -113,8 +113,7 @@ static bool is_non_member(const struct checker *c, uint32_t node, uint32_t from)
  * was taken, too, while the others in the same frame are not heard (section 6). */
 static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
 	return c->releases[node] != c->releases_before[node] &&
-		c->stood_still[node] == c->stood_still_before[node] &&
-		c->links_reset[node] == c->links_reset_before[node] &&
+		c->unread[node] == c->unread_before[node] &&
 		!is_non_member(c, node, from);
 }
 
@@ -167,10 +166,9 @@ static void stepped(void *ctx, uint32_t node) {
 	}
 	c->releases_before[node] = c->releases[node];
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
-	c->stood_still_before[node] = c->stood_still[node];
-	c->stood_still[node] = core_counts(sim_node_core(c->sim, node))[COUNT_stood_still];
-	c->links_reset_before[node] = c->links_reset[node];
-	c->links_reset[node] = core_counts(sim_node_core(c->sim, node))[COUNT_link_reset];
+	const uint64_t *counts = core_counts(sim_node_core(c->sim, node));
+	c->unread_before[node] = c->unread[node];
+	c->unread[node] = counts[COUNT_stood_still] + counts[COUNT_link_reset];
 }
 
 static void stepped_alone(void *ctx, uint32_t node) {

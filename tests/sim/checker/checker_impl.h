@@ -141,8 +141,7 @@ struct lock_state {
 	int64_t may_last;
 	/* It may have been handed over. */
 	bool leaving;
-	/* How many requests were to release it, or to hand it over; and for how long at least each
-	 * release was to keep the key closed. A repeat does not make that longer. */
+	/* Requests that were to end it; the shortest time for which one keeps its key closed. */
 	uint32_t ends;
 	span_ns closes;
 	/* It was broken: masters that lack it do not get it. */
@@ -348,9 +347,8 @@ struct checker {
 	uint64_t twice;
 	struct sim *sim;
 	struct key_state *keys;
-	size_t key_count;
 	struct lock_state *locks;
-	size_t lock_count, lock_capacity;
+	size_t key_count, lock_count, lock_capacity;
 	/* By the id of the request. */
 	struct op_state *ops;
 	size_t op_capacity;
@@ -359,9 +357,8 @@ struct checker {
 	/* The master, + 1, whose table the replica shows (0: none), after its last step and before
 	 * it. The replica may already follow another master, whose table is still arriving. */
 	uint32_t shows[SIM_NODES_MAX], showed[SIM_NODES_MAX];
-	/* How often the node found that it had stood still, after its last step and before it. */
-	uint64_t stood_still[SIM_NODES_MAX], stood_still_before[SIM_NODES_MAX];
-	uint64_t links_reset[SIM_NODES_MAX], links_reset_before[SIM_NODES_MAX];
+	/* How often the node had stood still, or reset a link, after its last step and before. */
+	uint64_t unread[SIM_NODES_MAX], unread_before[SIM_NODES_MAX];
 	/* A hash table with open addressing. */
 	struct token_entry *tokens;
 	size_t token_count, token_capacity;
