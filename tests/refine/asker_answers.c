@@ -107,21 +107,21 @@ static bool loss_is_certain(const struct a_search *s, const struct a_round *r) {
 	return lacking > r->masters - r->quorum && answered >= r->quorum;
 }
 
-static bool write_suffices(const struct a_search *s, const struct a_round *r) {
+static bool q_answered(const struct a_round *r) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < r->masters; i++) {
 		n += r->votes[i].answered && r->votes[i].status == STATUS_OK;
 	}
-	return n >= r->quorum && (s->reply->op != CORE_UPDATE ||
+	return n >= r->quorum;
+}
+
+static bool write_suffices(const struct a_search *s, const struct a_round *r) {
+	return q_answered(r) && (s->reply->op != CORE_UPDATE ||
 		ballot_compare(s->reply->value_seq, r->ballot) == 0 || s->reply->error);
 }
 
 bool a_acknowledged(const struct a_round *r) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->masters; i++) {
-		n += r->votes[i].answered && r->votes[i].status == STATUS_OK;
-	}
-	return r->acknowledged || n >= r->quorum;
+	return r->acknowledged || q_answered(r);
 }
 
 static bool release_suffices(const struct a_search *s, const struct a_round *r) {

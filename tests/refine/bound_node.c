@@ -71,8 +71,7 @@ static uint32_t keeping(const struct b_lock *l, struct instant at, uint32_t drif
 	return n;
 }
 
-static bool lacks(const struct b_lock *l, uint32_t i, const struct m_node *node, bool *voting) {
-	*voting = i == l->self ? node->votes : l->master[i].heard;
+static bool lacks(const struct b_lock *l, uint32_t i) {
 	return i != l->self && l->master[i].absent;
 }
 
@@ -81,13 +80,10 @@ static bool lacks(const struct b_lock *l, uint32_t i, const struct m_node *node,
 static bool nobody_holds(const struct b_lock *l, const struct m_node *node, bool own) {
 	uint32_t answered = 0, most = 0;
 	for (uint32_t i = 0; i < l->masters; i++) {
-		bool voting;
 		uint32_t at_once = 0;
-		const bool lacking = lacks(l, i, node, &voting);
-		answered += voting;
-		for (uint32_t k = 0; lacking && k < l->masters; k++) {
-			bool unused;
-			at_once += (k == l->self && own) || (lacks(l, k, node, &unused) &&
+		answered += i == l->self ? node->votes : l->master[i].heard;
+		for (uint32_t k = 0; lacks(l, i) && k < l->masters; k++) {
+			at_once += (k == l->self && own) || (lacks(l, k) &&
 				instant_expired(l->master[i].lacks_from, l->master[k].lacks_from) &&
 				instant_expired(l->master[k].lacks_to, l->master[i].lacks_from));
 		}

@@ -23,31 +23,25 @@ void decrees_accepted(struct decrees *d, uint64_t hash, uint64_t master) {
 	}
 }
 
-static uint32_t accepted(const struct decrees *d, const struct config *config, uint64_t hash) {
-	uint32_t count = 0;
+static bool accepted_by(const struct decrees *d, uint64_t hash, struct id128 master) {
 	for (uint32_t i = 0; i < d->value_count; i++) {
 		const struct d_value *v = &d->values[i];
 		for (uint32_t k = 0; v->hash == hash && k < v->count; k++) {
-			for (uint32_t p = 0; p < config->previous_master_count; p++) {
-				count += id128_word(config->previous_masters[p].id) ==
-					v->accepted_by[k];
+			if (v->accepted_by[k] == id128_word(master)) {
+				return true;
 			}
 		}
 	}
-	return count;
+	return false;
 }
 
 bool decrees_all_pledged(const struct decrees *d, const struct config *config, uint64_t hash) {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < d->value_count; i++) {
-		const struct d_value *v = &d->values[i];
-		for (uint32_t k = 0; v->hash == hash && k < v->count; k++) {
-			for (uint32_t p = 0; p < config_masters(config); p++) {
-				count += id128_word(config->nodes[p].id) == v->accepted_by[k];
-			}
+	for (uint32_t i = 0; i < config_masters(config); i++) {
+		if (!accepted_by(d, hash, config->nodes[i].id)) {
+			return false;
 		}
 	}
-	return count == config_masters(config);
+	return true;
 }
 
 const char *decrees_adopted(struct decrees *d, const struct config *config, uint64_t hash,
@@ -65,6 +59,10 @@ const char *decrees_adopted(struct decrees *d, const struct config *config, uint
 	if (config->epoch == 1 || forced || d->value_count == D_VALUES) {
 		return NULL;
 	}
-	return accepted(d, config, hash) <= config->previous_master_count / 2
+	uint32_t accepted = 0;
+	for (uint32_t i = 0; i < config->previous_master_count; i++) {
+		accepted += accepted_by(d, hash, config->previous_masters[i].id);
+	}
+	return accepted <= config->previous_master_count / 2
 		? "what a node adopts was accepted by q masters of the previous epoch" : NULL;
 }

@@ -3,19 +3,22 @@
 
 #define JUMP (UINT64_C(1) << 40)
 
-static bool forced(const struct e_disk *before, const struct e_disk *after) {
-	return after->epoch >> 32 != before->epoch >> 32 && before->epoch != 0;
+bool epochs_forced(uint64_t before, uint64_t after) {
+	return after >> 32 != before >> 32 && before != 0;
+}
+
+bool epochs_changed(const struct e_disk *before, const struct e_disk *after) {
+	return after->id == before->id && !after->pledged && (before->pledged ||
+		after->hash != before->hash || after->epoch != before->epoch);
 }
 
 const char *epochs_synced(const struct e_disk *before, const struct e_disk *after,
 	bool same_masters, bool all_pledged) {
 	const bool had = before->voted && !before->pledged;
-	if (after->id != before->id || after->pledged ||
-		(after->hash == before->hash && after->epoch == before->epoch &&
-			after->pledged == before->pledged)) {
+	if (!epochs_changed(before, after)) {
 		return NULL;
 	}
-	if (forced(before, after)) {
+	if (epochs_forced(before->epoch, after->epoch)) {
 		return before->pledged ? "who starts the cluster over has been a member" : NULL;
 	}
 	if (!after->voted) {

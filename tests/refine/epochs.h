@@ -10,6 +10,10 @@ struct e_disk {
 	uint64_t epoch, hash;
 	bool voted, pledged;
 };
+/* Tells whether the one epoch follows the other by a forced start. */
+bool epochs_forced(uint64_t before, uint64_t after);
+/* Tells whether the node has another epoch on its disk by now, and is a part of that. */
+bool epochs_changed(const struct e_disk *before, const struct e_disk *after);
 /* Judges what has been synced since. `same_masters`: those of the epoch are those of the one before
  * it; `all_pledged`: all initial masters have pledged it. */
 const char *epochs_synced(const struct e_disk *before, const struct e_disk *after,

@@ -395,6 +395,7 @@ static struct refine *judged(struct world *w) {
 	const struct refine_options options = { .sim = w->sim, .wrong = not_refined, .ctx = w,
 		.liar = TRACE_NONE };
 #ifdef LINKED_AS_A_WHOLE
+	(void)options;
 	return NULL;
 #else
 	return refine_new(&options);

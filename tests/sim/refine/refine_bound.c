@@ -71,9 +71,14 @@ void refine_bound_counts(struct refine_node *n, struct m_key *seen, const struct
 
 /* ---- messages ---- */
 
+/* A binding is told: it neither ends, nor was the lock lost. */
+static bool binds(const struct message *m) {
+	return m->kind == MESSAGE_BINDING && !(m->flags & (FLAG_NOW | FLAG_RELEASED));
+}
+
 void refine_bound_sends(struct refine *r, uint32_t peer, const struct message *m) {
-	struct b_lock *l = m->kind == MESSAGE_BINDING && m->flags == 0
-		? bound_find(&r->nodes[r->node].bound, m->lock_id) : NULL;
+	struct b_lock *l = binds(m) ? bound_find(&r->nodes[r->node].bound, m->lock_id)
+		: NULL;
 	if (l && peer < l->masters) {
 		l->round = m->round;
 		bound_asks(l, peer, r->now);
@@ -108,7 +113,7 @@ void refine_bound_handled(struct refine *r, struct core *core, const struct mess
 	struct b_table *t = &n->bound_here;
 	const uint64_t id = project_peer(core, r->from), boot = project_boot(core, r->from);
 	const bool ok = r->answered && r->answer.status == STATUS_OK;
-	if (m->kind == MESSAGE_BINDING && !(m->flags & (FLAG_NOW | FLAG_RELEASED)) && ok) {
+	if (binds(m) && ok) {
 		bound_makes(t, m->lock_id, id, boot, span_from_us(m->left_us));
 	} else if (m->kind == MESSAGE_BINDING && (m->flags & FLAG_NOW)) {
 		const bool its = bound_is(t, m->lock_id, id, boot);
@@ -139,11 +144,9 @@ static void look_at(struct refine *r, struct refine_node *n, struct b_lock *l,
 	static struct m_key key;
 	const struct slice name = slice_of(l->key, l->key_size);
 	const struct instant until = core_binding_end(r->core, name, l->lock_id);
-	/* A link whose other side has closed it may have been given up before that was heard. */
-	const bool given_up = project_links_reset(r->core) != n->links_reset;
 	for (uint32_t i = 0; i < l->masters; i++) {
 		bound_link(l, i, project_linked(r->core, i), n->links_at,
-			n->down == i && n->down_closed && !given_up);
+			n->down == i && n->down_closed);
 	}
 	project_key(r->core, name, r->now, &key);
 	const struct m_record *own = m_record_of(&key, l->lock_id);
@@ -159,7 +162,11 @@ static void look_at(struct refine *r, struct refine_node *n, struct b_lock *l,
 
 void refine_bound_ends(struct refine *r, struct refine_node *n) {
 	struct m_node node;
-	project_node(r->core, r->now, &node);
+	if (n->bound.count > 0) {
+		project_node(r->core, r->now, &node);
+	}
+	/* A link whose other side has closed it may have been given up before that was heard. */
+	n->down_closed = n->down_closed && project_links_reset(r->core) == n->links_reset;
 	for (uint32_t i = n->bound.count; i-- > 0;) {
 		if (n->bound.locks[i].over) {
 			/* It was given up. */

@@ -92,28 +92,36 @@ static bool may_have(const struct refine *r, struct core *core, uint32_t peer) {
 	return may;
 }
 
-static const char *gives_right(struct refine *r, struct core *core, uint32_t peer,
+static const char *record_right(struct refine *r, struct core *core, uint32_t peer,
 	struct t_source *s, const struct message *m) {
-	const struct refine_node *n = &r->nodes[r->node];
-	if (m->kind != MESSAGE_SNAPSHOT_END) {
-		static struct m_key key;
-		project_key(core, m->key, r->now, &key);
-		s->allowed = s->allowed || may_have(r, core, peer);
-		return !s->allowed
-			? "a snapshot goes to masters of this epoch or of the next one alone"
-			: m->kind == MESSAGE_SNAPSHOT_RECORD && m_promise_of(&key, m->lock_id)
-				? "a snapshot has no promises" : NULL;
+	s->allowed = s->allowed || may_have(r, core, peer);
+	if (!s->allowed) {
+		return "a snapshot goes to masters of this epoch or of the next one alone";
 	}
-	if (m->status != STATUS_OK) {
+	if (m->kind != MESSAGE_SNAPSHOT_RECORD) {
 		return NULL;
 	}
+	static struct m_key key;
+	project_key(core, m->key, r->now, &key);
+	return m_promise_of(&key, m->lock_id) ? "a snapshot has no promises" : NULL;
+}
+
+static const char *end_right(struct refine *r, struct core *core, struct t_source *s,
+	const struct message *m) {
+	const struct refine_node *n = &r->nodes[r->node];
 	struct m_node node;
 	project_node(core, r->now, &node);
 	const struct t_end end = { .handover = s->handover, .asked_epoch = s->epoch,
 		.remembers = remembers(r, n, &node), .reservation = n->reservation,
 		.longest = n->longest };
 	const char *rule = transfers_end_right(&end, &node, m);
-	return rule || (m->flags & (FLAG_FORGOT | FLAG_NEVER)) ? rule : transfers_all_released(s);
+	if (rule || (m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
+		return rule;
+	}
+	struct given given = { r, s, false };
+	project_each(core, r->now, given_each, &given);
+	rule = transfers_all_released(s);
+	return rule || given.more ? rule : transfers_all_lost(s, r->now);
 }
 
 void refine_gives(struct refine *r, struct core *core, uint32_t peer, const struct message *m) {
@@ -126,18 +134,10 @@ void refine_gives(struct refine *r, struct core *core, uint32_t peer, const stru
 	struct t_source *s = transfers_find(t, m->round, other);
 	s = s ? s : transfers_begin_anew(t, m->round, other);
 	transfers_message(s, m, r->now);
-	const char *rule = gives_right(r, core, peer, s, m);
+	const char *rule = m->kind != MESSAGE_SNAPSHOT_END ? record_right(r, core, peer, s, m)
+		: m->status == STATUS_OK ? end_right(r, core, s, m) : NULL;
 	if (rule) {
 		refine_wrong(r, message_fields(m->kind) & F_KEY ? m->key : slice_of(NULL, 0), rule);
-	}
-	if (m->kind == MESSAGE_SNAPSHOT_END && m->status == STATUS_OK &&
-		!(m->flags & (FLAG_FORGOT | FLAG_NEVER))) {
-		struct given given = { r, s, false };
-		project_each(core, r->now, given_each, &given);
-		rule = given.more ? NULL : transfers_all_lost(s, r->now);
-		if (rule) {
-			refine_wrong(r, slice_of(NULL, 0), rule);
-		}
 	}
 }
 
@@ -229,8 +229,8 @@ static void votes_begin(struct refine *r, struct refine_node *n, const struct m_
 
 static void epoch_begins(struct refine *r, struct refine_node *n, const struct m_node *node) {
 	const struct durable *d = sim_node_durable(r->options.sim, r->node);
-	const bool forced = node->epoch >> 32 != n->epoch >> 32 && n->epoch;
-	n->forced_clock = forced ? epochs_forced_clock(node->epoch, r->node_before.clock) : 0;
+	n->forced_clock = epochs_forced(n->epoch, node->epoch)
+		? epochs_forced_clock(node->epoch, r->node_before.clock) : 0;
 	n->announced_count = 0;
 	refine_bound_adopts(r, n, node);
 	n->adopted = r->now;
@@ -260,8 +260,10 @@ void refine_looks_at_disk(struct refine *r, struct refine_node *n) {
 	}
 	const char *rule = n->epoch_disk.id != epoch.id ? NULL
 		: proposals_synced(&n->decree_disk, &decree);
-	rule = rule ? rule : epochs_synced(&n->epoch_disk, &epoch, same_masters(&d->config),
-		decrees_all_pledged(&r->decrees, &d->config, epoch.hash));
+	if (rule == NULL && epochs_changed(&n->epoch_disk, &epoch)) {
+		rule = epochs_synced(&n->epoch_disk, &epoch, same_masters(&d->config),
+			decrees_all_pledged(&r->decrees, &d->config, epoch.hash));
+	}
 	n->decree_disk = decree;
 	n->epoch_disk = epoch;
 	if (rule) {
